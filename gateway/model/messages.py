@@ -1,0 +1,102 @@
+"""What control and workers say to each other over the unix socket.
+
+Frames are a 4-byte big-endian length and one msgpack-encoded, tagged message. Workers dial, control listens. Control
+may be gone at any time: a worker goes on with the table it has and buffers outcomes within a bound.
+"""
+
+import msgspec
+
+from gateway.model.outcome import Outcome
+
+
+class Hello(msgspec.Struct, tag="hello", array_like=True, frozen=True):
+    """First frame of a worker. ``generation`` is the one it serves (0 = none yet)."""
+
+    worker: int
+    pid: int
+    generation: int
+
+
+class Prepare(msgspec.Struct, tag="prepare", array_like=True, frozen=True):
+    """Compile this generation and say whether it worked; do not use it yet."""
+
+    generation: int
+    document: bytes
+    slots: dict[str, int]
+
+
+class Prepared(msgspec.Struct, tag="prepared", array_like=True, frozen=True):
+    """Answer to ``Prepare``; ``error`` empty = ready to apply."""
+
+    worker: int
+    generation: int
+    error: str
+
+
+class Apply(msgspec.Struct, tag="apply", array_like=True, frozen=True):
+    """Serve new requests by this prepared generation from now on. Cannot fail."""
+
+    generation: int
+
+
+class EndpointReport(msgspec.Struct, array_like=True, frozen=True):
+    """State and load of one endpoint as control's probes see it. ``running``/``waiting`` -1 = unknown; ``age_s``
+    since measured."""
+
+    endpoint: str
+    state: str
+    running: float
+    waiting: float
+    kv_usage: float
+    age_s: float
+
+
+class Endpoints(msgspec.Struct, tag="endpoints", array_like=True, frozen=True):
+    """Control's latest view of the endpoints; sent on change and at least every few seconds."""
+
+    reports: list[EndpointReport]
+
+
+class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
+    """A batch of finished requests. ``dropped`` counts outcomes lost since the last batch because the buffer was
+    full."""
+
+    worker: int
+    dropped: int
+    batch: list[Outcome]
+
+
+class EndpointLocal(msgspec.Struct, array_like=True, frozen=True):
+    """One worker's own view of an endpoint."""
+
+    endpoint: str
+    state: str
+    inflight: int
+    idle: int
+
+
+class Stats(msgspec.Struct, tag="stats", array_like=True, frozen=True):
+    """A worker's gauges, once a second. ``inflight`` by pool name; ``loop_lag_s`` is the worst since the last
+    report."""
+
+    worker: int
+    generation: int
+    connections: int
+    streams: int
+    queued: int
+    inflight: dict[str, int]
+    endpoints: list[EndpointLocal]
+    loop_lag_s: float
+    draining: bool
+
+
+class Rollouts(msgspec.Struct, tag="rollouts", array_like=True, frozen=True):
+    """Latched rollout shares, applied at once: (rollout, bucket) → candidate share in basis points; -1 = rolled
+    back."""
+
+    version: int
+    shares: dict[str, dict[str, int]]
+
+
+ToWorker = Prepare | Apply | Endpoints | Rollouts
+ToControl = Hello | Prepared | Outcomes | Stats

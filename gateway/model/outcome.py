@@ -1,0 +1,75 @@
+"""The one record a request leaves behind. Workers build it, control alone reads it; it travels as msgpack arrays.
+
+No prompt or answer text, no key. Times are wall-clock seconds (``*_at``) or durations in seconds (``*_s``).
+"""
+
+import msgspec
+
+
+class Attempt(msgspec.Struct, array_like=True, frozen=True):
+    """One try at one endpoint. ``failure`` is a ``Failure`` value or empty for the attempt that answered."""
+
+    pool: str
+    endpoint: str
+    status: int
+    failure: str
+    started_s: float  # since the request's arrival
+    took_s: float
+
+
+class Outcome(msgspec.Struct, array_like=True, frozen=True):
+    """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
+
+    ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
+    admission.
+    ``overhead_s``: time the gateway itself spent before the first attempt started, without the queue.
+    ``first_to_last_s``: first to last content event, so TPOT = first_to_last_s / (completion_tokens - 1).
+    """
+
+    request_id: str
+    at: float
+    generation: int
+    worker: int
+    api: str
+    tenant: str
+    tier: str
+    model: str
+    adapter: str
+    bucket: str
+    length: str
+    task: str
+    privilege: str
+    tool_use: str
+    structured: str
+    stream: bool
+    rule: str
+    arm: str
+    rollout: str
+    pool: str
+    endpoint: str
+    precision: str
+    status: int
+    result: str
+    failure: str
+    error_code: str
+    attempts: tuple[Attempt, ...]
+    constraints: tuple[str, ...]
+    queue_s: float
+    overhead_s: float
+    ttft_s: float
+    first_to_last_s: float
+    total_s: float
+    prompt_tokens_estimated: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    events: int
+    bytes_in: int
+    bytes_out: int
+    finish_reason: str
+    seed: bool
+    temperature: float
+    conversation: str  # hex digest, joins turns; carries no text
+    pending_calls: tuple[str, ...]
+    capture: bytes | None  # bounded (request, answer) for the checks, only where policy asks; never logged
+    trace_id: str

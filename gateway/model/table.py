@@ -1,0 +1,207 @@
+"""The compiled policy: one immutable generation that a request reads from start to end.
+
+``gateway.policy.compile`` builds it from validated documents, in control (to check) and in every worker (to use).
+Predicates are closures over ``Profile`` built once; nothing here reads files, clocks or sockets.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from gateway.model.facts import Facts, Profile, Texts
+from gateway.model.precision import Precision
+
+Predicate = Callable[[Profile], bool]
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """Seconds. ``first_byte_s`` grows by ``first_byte_per_1k_tokens_s`` per thousand prompt tokens. ``total_s``
+    None = unbounded."""
+
+    connect_s: float = 3.0
+    first_byte_s: float = 60.0
+    first_byte_per_1k_tokens_s: float = 0.5
+    idle_s: float = 60.0
+    total_s: float | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """``None`` = unlimited."""
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    inflight: int | None = None
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """One base URL of a pool. ``name`` is unique over the table; ``slot`` is its row on the shared usage board."""
+
+    name: str
+    pool: str
+    scheme: str
+    host: str
+    port: int
+    base_path: str
+    slot: int = -1
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """Interchangeable endpoints of one model in one precision.
+
+    ``upstream_model`` is what the runtime calls the model (None: the model's canonical name). ``adapters`` maps a
+    client's adapter name to the runtime's. ``authorization`` is the header value for the pool, or None.
+    ``stream_usage``: the runtime accepts ``stream_options.include_usage``. ``quarantine``: attestation enforce |
+    warn | off.
+    """
+
+    name: str
+    model: str
+    runtime: str
+    precision: Precision
+    endpoints: tuple[Endpoint, ...]
+    upstream_model: str | None = None
+    adapters: Mapping[str, str] = {}
+    authorization: bytes | None = None
+    context_window: int | None = None
+    limits: Limits = Limits()
+    timeouts: Timeouts = Timeouts()
+    stream_usage: bool = True
+    attestation: str = "enforce"
+    labels: Mapping[str, str] = {}
+    record: Mapping[str, str] = {}
+
+
+class Adapter(msgspec.Struct, frozen=True):
+    """A LoRA adapter. ``validated_on`` holds precision words (weights format) it may be served on; empty = any."""
+
+    name: str
+    validated_on: frozenset[str] = frozenset()
+
+
+class Model(msgspec.Struct, frozen=True):
+    """A served model. ``tokenizer`` is ("tiktoken", name) or ("huggingface", path) or ("bytes", "")."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    context_window: int | None = None
+    tokenizer: tuple[str, str] = ("tiktoken", "cl100k_base")
+    baseline: str | None = None
+    adapters: Mapping[str, Adapter] = {}
+
+
+class Tenant(msgspec.Struct, frozen=True):
+    """A caller. ``models`` None = every model. ``privileged_tools`` are extra name patterns that count as high
+    for it."""
+
+    name: str
+    tier: str = "default"
+    grants: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+    models: frozenset[str] | None = None
+    slot: int = -1
+    trusted: bool = False
+    shadow: bool = True
+    capture: bool = True
+
+
+class Constraint(msgspec.Struct, frozen=True):
+    """Narrows; every matching one applies. ``permits`` is asked per pool."""
+
+    name: str
+    matches: Predicate
+    permits: Callable[[Pool], bool]
+    requires: str  # the requirement in words, for explain and errors
+    unless_measured: str | None = None
+
+
+class Route(msgspec.Struct, frozen=True):
+    """The first that matches gives the pools in order of preference."""
+
+    name: str
+    matches: Predicate
+    pools: tuple[str, ...]
+
+
+class TextSet(Protocol):
+    """A set of RE2 patterns searched in one pass: the indexes that match anywhere in ``text``."""
+
+    def search(self, text: str) -> list[int]:
+        """Indexes of the matching patterns, ascending."""
+        ...
+
+
+class TaskRule(msgspec.Struct, frozen=True):
+    """A task is given to a request if any of its patterns or structure marks match. First rule wins."""
+
+    task: str
+    text: tuple[int, ...] = ()  # indexes into Classifier.user_patterns
+    system: tuple[int, ...] = ()  # indexes into Classifier.system_patterns
+    marks: frozenset[str] = frozenset()  # code_fence table citations json_schema images tools
+    apis: frozenset[str] = frozenset()
+
+
+class Classifier(msgspec.Struct, frozen=True):
+    """How profiles are made. ``lengths`` ascending upper bounds of context tokens; the last is open-ended.
+
+    ``privilege(tool, tenant)`` gives none | low | high by name pattern and tenant grants. ``bucket_by`` are
+    Profile fields.
+    """
+
+    lengths: tuple[tuple[str, int], ...]
+    over: str  # name of the length class above the last bound
+    tasks: tuple[TaskRule, ...]
+    default_task: str
+    hint_tasks: frozenset[str]
+    user_patterns: TextSet | None
+    system_patterns: TextSet | None
+    privilege: Callable[[str, Tenant | None], str]
+    bucket_by: tuple[str, ...]
+    bucket_most: int
+    default_output_tokens: int = 512
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Gateway-wide behaviour that a policy may set."""
+
+    max_body_bytes: int = 32 * 1024 * 1024
+    max_inflight: int = 10_000
+    queue_s: float = 5.0
+    queue_most: int = 1_000
+    attempts: int = 3
+    retry_budget: float = 0.2
+    response_headers: bool = True
+    cors_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    access_log: bool = True
+
+
+class Table(msgspec.Struct, frozen=True):
+    """One generation. ``names`` maps every name a client may use (model, alias, adapter, base:adapter) to (model,
+    adapter | None).
+
+    ``keys`` maps SHA-256 digests of API keys to tenant names. ``anonymous`` is the tenant of callers without a
+    key, or None.
+    ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with the other
+    finite fields of a profile they key the memo of ``core.decide``.
+    """
+
+    generation: int
+    digest: str
+    models: Mapping[str, Model]
+    pools: Mapping[str, Pool]
+    tenants: Mapping[str, Tenant]
+    keys: Mapping[bytes, str]
+    anonymous: Tenant | None
+    names: Mapping[str, tuple[str, str | None]]
+    classifier: Classifier
+    constraints: tuple[Constraint, ...]
+    routes: tuple[Route, ...]
+    settings: Settings
+    token_steps: tuple[int, ...] = ()
+    rollouts: tuple[object, ...] = ()
+    shadows: tuple[object, ...] = ()
+    memo: dict[object, object] = {}
+
+
+Classify = Callable[[Facts, Texts], Profile]
