@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.model.facts import Facts, Profile, Texts
 from gateway.model.precision import Precision
+from gateway.model.proving import Evidence, Guard, Rollout, Shadow
 
 Predicate = Callable[[Profile], bool]
 
@@ -70,6 +71,9 @@ class Pool(msgspec.Struct, frozen=True):
     attestation: str = "enforce"
     labels: Mapping[str, str] = {}
     record: Mapping[str, str] = {}
+    device: str | None = None  # gpu | cpu; None = not declared
+    gpu: str | None = None
+    compute_capability: float | None = None
 
 
 class Adapter(msgspec.Struct, frozen=True):
@@ -105,22 +109,35 @@ class Tenant(msgspec.Struct, frozen=True):
     capture: bool = True
 
 
+def _no_objection(pool: "Pool") -> str:
+    return ""
+
+
 class Constraint(msgspec.Struct, frozen=True):
-    """Narrows; every matching one applies. ``permits`` is asked per pool."""
+    """Narrows; every matching one applies. ``permits`` is asked per pool; ``objection`` says in words why it does not.
+
+    ``condition`` is ``matches`` in words.
+    """
 
     name: str
     matches: Predicate
     permits: Callable[[Pool], bool]
     requires: str  # the requirement in words, for explain and errors
     unless_measured: str | None = None
+    condition: str = "always"
+    objection: Callable[["Pool"], str] = _no_objection
 
 
 class Route(msgspec.Struct, frozen=True):
-    """The first that matches gives the pools in order of preference."""
+    """The first that matches gives the pools in order of preference. ``condition`` is ``matches`` in words.
+
+    A route matches only requests for a model that one of its pools serves.
+    """
 
     name: str
     matches: Predicate
     pools: tuple[str, ...]
+    condition: str = "always"
 
 
 class TextSet(Protocol):
@@ -176,6 +193,10 @@ class Settings(msgspec.Struct, frozen=True):
     access_log: bool = True
 
 
+def _whole_profile(profile: Profile) -> object:
+    return profile
+
+
 class Table(msgspec.Struct, frozen=True):
     """One generation. ``names`` maps every name a client may use (model, alias, adapter, base:adapter) to (model,
     adapter | None).
@@ -183,7 +204,8 @@ class Table(msgspec.Struct, frozen=True):
     ``keys`` maps SHA-256 digests of API keys to tenant names. ``anonymous`` is the tenant of callers without a
     key, or None.
     ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with the other
-    finite fields of a profile they key the memo of ``core.decide``.
+    finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the same key only if no
+    rule can tell them apart.
     """
 
     generation: int
@@ -199,8 +221,11 @@ class Table(msgspec.Struct, frozen=True):
     routes: tuple[Route, ...]
     settings: Settings
     token_steps: tuple[int, ...] = ()
-    rollouts: tuple[object, ...] = ()
-    shadows: tuple[object, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
+    guards: Mapping[str, Guard] = {}
+    evidence: Evidence = Evidence()
+    memo_key: Callable[[Profile], object] = _whole_profile
     memo: dict[object, object] = {}
 
 
