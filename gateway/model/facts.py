@@ -24,7 +24,9 @@ class Facts(msgspec.Struct, frozen=True):
     ``conversation`` is a stable digest of the explicit session hint, else of the first messages; never of a request id.
     ``session`` tells whether that hint was explicit. ``usage_in_stream``: what ``stream_options.include_usage`` said.
     ``tools`` are the declared tool names in order; ``forced_tool`` the one named by tool_choice.
-    ``pending_calls`` are the tool_call_ids that the request's last messages answer.
+    ``pending_calls`` are the tool_call_ids that the request's last messages answer. ``longest_bytes``: of several
+    independent inputs (embeddings, rerank, prompt arrays) the largest, which alone must fit the context; 0 = all
+    text is one context.
     """
 
     api: Api
@@ -50,6 +52,7 @@ class Facts(msgspec.Struct, frozen=True):
     server_state: bool = False  # refers to a stored conversation (previous_response_id, conversation, store)
     conversation: bytes = b""
     session: bool = False
+    longest_bytes: int = 0
 
 
 class Texts(msgspec.Struct):

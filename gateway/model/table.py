@@ -204,8 +204,8 @@ class Table(msgspec.Struct, frozen=True):
     ``keys`` maps SHA-256 digests of API keys to tenant names. ``anonymous`` is the tenant of callers without a
     key, or None.
     ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with the other
-    finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the same key only if no
-    rule can tell them apart.
+    finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the same key only if
+    no rule can tell them apart. ``buckets`` holds the labels ``core.classify`` gave, at most ``classifier.bucket_most``.
     """
 
     generation: int
@@ -227,6 +227,7 @@ class Table(msgspec.Struct, frozen=True):
     evidence: Evidence = Evidence()
     memo_key: Callable[[Profile], object] = _whole_profile
     memo: dict[object, object] = {}
+    buckets: dict[tuple[object, ...], str] = {}
 
 
 Classify = Callable[[Facts, Texts], Profile]

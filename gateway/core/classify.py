@@ -1,0 +1,208 @@
+"""Facts and texts to a ``Profile``: canonical model, length class, task, tool privilege, bucket label.
+
+The profile is finite except for token counts, so decisions can be tabulated over it. Called once per request by the
+data plane and by ``quantgate explain``; it never sees a socket or a clock. Results that depend on closed sets only
+(privilege of a tool list, bucket labels) are remembered in the table's memo, within bounds.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from operator import itemgetter
+
+from rapidfuzz import fuzz, process
+
+from gateway.errors import ApiError
+from gateway.model.enums import Privilege, Structured
+from gateway.model.facts import Facts, Principal, Profile, Texts
+from gateway.model.table import Classifier, Table, TaskRule, Tenant, TextSet
+
+OTHER = "other"
+"""Bucket label of everything over ``Classifier.bucket_most``."""
+
+_MEMO_MOST = 4_096
+_TOOLS_MEMO_MOST = 64  # longer tool lists are evaluated each time rather than kept alive
+_NAME_MOST = 128
+_MATCH_SCORE = 60
+_RANK = {Privilege.NONE.value: 0, Privilege.LOW.value: 1, Privilege.HIGH.value: 2}
+_UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]+")
+_PRIVILEGE_OF = object()  # keeps these memo keys apart from those of decisions
+_NO_HITS: frozenset[int] = frozenset()
+
+# Profile fields in order, as far as a bucket may be made of them. The policy's word "tools" means their privilege.
+_FIELDS = (
+    *("api", "model", "adapter", "length", "task", "tool_use", "privilege"),
+    *("structured", "tenant", "tier", "stream", "images"),
+)
+_SPELLINGS = {"tools": "privilege"}
+
+_MARKS: Mapping[str, Callable[[Facts], bool]] = {
+    "code_fence": lambda facts: facts.code_fence,
+    "table": lambda facts: facts.table,
+    "citations": lambda facts: facts.citations,
+    "json_schema": lambda facts: facts.structured is Structured.JSON_SCHEMA,
+    "images": lambda facts: facts.images > 0,
+    "tools": lambda facts: bool(facts.tools),
+}
+
+
+def classify(
+    table: Table,
+    facts: Facts,
+    texts: Texts,
+    principal: Principal,
+    prompt_tokens: int,
+    *,
+    hint: str | None = None,
+    at_least: str | None = None,
+) -> Profile:
+    """The profile of one request.
+
+    ``hint`` is a task named by a header; it and the body's own hint count only for trusted callers and known tasks.
+    ``at_least`` is a length class the conversation already reached. ``ApiError`` 404 when the model is unknown or not
+    for this tenant: the two look the same from outside.
+    """
+    tenant = table.tenants.get(principal.tenant)
+    named = table.names.get(facts.model)
+    if named is None or not _may_use(tenant, named[0], facts.model):
+        raise _unknown_model(table, tenant, facts.model)
+    model, adapter = named
+    classifier = table.classifier
+    context_tokens = _context_tokens(facts, prompt_tokens, classifier.default_output_tokens)
+    length = _length(classifier, context_tokens, at_least)
+    task = _task(classifier, facts, texts, hint if hint is not None else facts.task_hint, principal.trusted)
+    privilege = _privilege(table, facts.tools, tenant) if facts.tools else Privilege.NONE.value
+    values = (
+        facts.api,
+        model,
+        adapter,
+        length,
+        task,
+        facts.tool_use,
+        privilege,
+        facts.structured,
+        principal.tenant,
+        principal.tier,
+        facts.stream,
+        facts.images > 0,
+    )
+    chosen = _picker(classifier.bucket_by)(values)
+    bucket = table.buckets.get(chosen)
+    if bucket is None:
+        bucket = _label(table, chosen)
+    return Profile(*values, facts.sampling, prompt_tokens, context_tokens, facts.turns, bucket)
+
+
+def visible_names(table: Table, tenant: Tenant | None) -> list[str]:
+    """Every model name this tenant may send, in the table's order. ``None``: no tenant restricts the view."""
+    return [name for name, (model, _) in table.names.items() if _may_use(tenant, model, name)]
+
+
+def _may_use(tenant: Tenant | None, model: str, name: str) -> bool:
+    return tenant is None or tenant.models is None or model in tenant.models or name in tenant.models
+
+
+def _unknown_model(table: Table, tenant: Tenant | None, asked: str) -> ApiError:
+    """Names close ones among those the tenant may use, and no others."""
+    shown = asked if len(asked) <= _NAME_MOST else asked[:_NAME_MOST] + "…"
+    close = process.extract(shown, visible_names(table, tenant), scorer=fuzz.ratio, limit=3, score_cutoff=_MATCH_SCORE)
+    mend = (
+        f" Did you mean {', '.join(repr(name) for name, _, _ in close)}?" if close else " GET /v1/models lists yours."
+    )
+    return ApiError(404, "model_not_found", f"The model {shown!r} does not exist.{mend}", param="model")
+
+
+def _context_tokens(facts: Facts, prompt_tokens: int, default_output_tokens: int) -> int:
+    """Tokens one context must hold: the prompt, or its largest independent input, and the reserved output."""
+    if 0 < facts.longest_bytes < facts.text_bytes:
+        prompt_tokens = -(-prompt_tokens * facts.longest_bytes // facts.text_bytes)
+    reserved = facts.max_output_tokens
+    return prompt_tokens + (default_output_tokens if reserved is None else reserved)
+
+
+def _length(classifier: Classifier, context_tokens: int, at_least: str | None) -> str:
+    """The first class that holds the context, but none below ``at_least``; a class the policy lacks binds nothing."""
+    reached = at_least is None or not (
+        at_least == classifier.over or any(name == at_least for name, _ in classifier.lengths)
+    )
+    for name, bound in classifier.lengths:
+        reached = reached or name == at_least
+        if reached and context_tokens <= bound:
+            return name
+    return classifier.over
+
+
+def _task(classifier: Classifier, facts: Facts, texts: Texts, hint: str | None, trusted: bool) -> str:
+    if trusted and hint is not None and hint in classifier.hint_tasks:
+        return hint
+    user: frozenset[int] | None = None
+    system: frozenset[int] | None = None
+    for rule in classifier.tasks:
+        if rule.apis and facts.api not in rule.apis:
+            continue
+        if not (rule.text or rule.system or rule.marks) or (rule.marks and _marked(rule, facts)):
+            return rule.task
+        if rule.text:
+            if user is None:
+                user = _hits(classifier.user_patterns, texts.user)
+            if not user.isdisjoint(rule.text):
+                return rule.task
+        if rule.system:
+            if system is None:
+                system = _hits(classifier.system_patterns, texts.system)
+            if not system.isdisjoint(rule.system):
+                return rule.task
+    return classifier.default_task
+
+
+def _hits(patterns: TextSet | None, text: str) -> frozenset[int]:
+    return frozenset(patterns.search(text)) if patterns is not None and text else _NO_HITS
+
+
+def _marked(rule: TaskRule, facts: Facts) -> bool:
+    return any(_MARKS[mark](facts) for mark in rule.marks)
+
+
+def _privilege(table: Table, tools: tuple[str, ...], tenant: Tenant | None) -> str:
+    """The highest privilege among declared tools: one privileged tool makes the request privileged."""
+    key = (_PRIVILEGE_OF, tenant.name if tenant is not None else None, tools)
+    known = table.memo.get(key)
+    if known is not None:
+        return str(known)
+    highest = Privilege.NONE.value
+    for tool in tools:
+        found = table.classifier.privilege(tool, tenant)
+        if _RANK[found] > _RANK[highest]:
+            highest = found
+            if found == Privilege.HIGH.value:
+                break
+    if len(tools) <= _TOOLS_MEMO_MOST and len(table.memo) < _MEMO_MOST:
+        table.memo[key] = highest
+    return highest
+
+
+@lru_cache(maxsize=64)
+def _picker(bucket_by: tuple[str, ...]) -> Callable[[tuple[object, ...]], tuple[object, ...]]:
+    """Takes the fields of ``bucket_by`` out of the values in ``_FIELDS`` order."""
+    places = [_FIELDS.index(_SPELLINGS.get(field, field)) for field in bucket_by]
+    if len(places) == 1:
+        only = places[0]
+        return lambda values: (values[only],)
+    return itemgetter(*places)
+
+
+def _label(table: Table, chosen: tuple[object, ...]) -> str:
+    """A new bucket's label, or ``OTHER`` once there are as many as the policy allows."""
+    if len(table.buckets) >= table.classifier.bucket_most:
+        return OTHER
+    label = "/".join(_word(value) for value in chosen)
+    table.buckets[chosen] = label
+    return label
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "-"
+    if value is True or value is False:
+        return "yes" if value else "no"
+    return _UNSAFE.sub("_", str(value)) or "-"

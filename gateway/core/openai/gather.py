@@ -1,0 +1,65 @@
+"""What is taken from prompt text: its size, bounded slices for the classifier, marks of structure, a digest.
+
+Slices are bounded so that no later step depends on a body's size; ``parts`` are references, never copies.
+"""
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+HEAD_CHARS = 16_384
+TAIL_CHARS = 4_096
+_KEY_CHARS = 4_096
+_SEPARATOR_ROW = re.compile(r"\|\s{0,8}:?-{3,}|-{3,}:?\s{0,8}\|")
+_CITATION = re.compile(r"\[(?:\d{1,3}|doc(?:ument)?\s?\d{1,3}|source\s?\d{1,3})\]|【\d{1,3}", re.IGNORECASE)
+
+
+def clip(text: str) -> str:
+    """The head and tail of a long text: instructions stand at either end, pasted material in the middle."""
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        return text
+    return f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
+
+
+def join(pieces: list[str]) -> str:
+    """The system texts together, bounded by the head's length."""
+    if not pieces:
+        return ""
+    text = pieces[0] if len(pieces) == 1 else "\n".join([piece[:HEAD_CHARS] for piece in pieces])
+    return text if len(text) <= HEAD_CHARS else text[:HEAD_CHARS]
+
+
+def size_bytes(parts: Iterable[str]) -> int:
+    """All text as UTF-8 bytes."""
+    total = 0
+    for part in parts:
+        total += len(part) if part.isascii() else len(part.encode())
+    return total
+
+
+def marks(text: str) -> tuple[bool, bool, bool]:
+    """(code fence, markdown table, citations) in a bounded text. One-character searches rule most texts out."""
+    fence = "`" in text and "```" in text
+    table = "|" in text and _SEPARATOR_ROW.search(text) is not None
+    cited = ("[" in text or "【" in text) and _CITATION.search(text) is not None
+    return fence, table, cited
+
+
+def conversation_of(
+    session: bytes | None, cache_key: object, user: object, *, model: str, system: str, first: str
+) -> tuple[bytes, bool]:
+    """A stable digest of the conversation, and whether the client named it itself.
+
+    ``session`` is the explicit hint, then the body's ``prompt_cache_key`` and ``user``; without any the model and the
+    first messages tell conversations apart, because later turns only append to them.
+    """
+    if session:
+        seed = b"s" + session
+    elif cache_key and type(cache_key) is str:
+        seed = b"k" + cache_key.encode()
+    elif user and type(user) is str:
+        seed = b"u" + user.encode()
+    else:
+        text = f"m{model}\0{system[:_KEY_CHARS]}\0{first[:_KEY_CHARS]}"
+        return blake2b(text.encode(), digest_size=16).digest(), False
+    return blake2b(seed, digest_size=16).digest(), True
