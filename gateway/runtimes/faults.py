@@ -1,0 +1,80 @@
+"""Reading a runtime's error body, whatever its shape, into one value.
+
+Runtimes answer errors in six shapes (``ErrorShape``), and one runtime mixes several. The data plane rebuilds OpenAI's
+shape from the ``Fault``. Pure; tolerant: any bytes give a fault. No caller's text is kept beyond ``MESSAGE_CHARS``.
+"""
+
+from typing import cast
+
+import msgspec
+import orjson
+
+MESSAGE_CHARS = 500
+"""A message is cut here: some runtimes put a whole traceback, or the prompt, into it."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One error: ``message`` (empty if the body said nothing), ``type``, ``code`` and ``param`` where given."""
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    param: str | None = None
+
+
+def read_fault(body: bytes) -> Fault:
+    """The fault that an error body tells. Never raises."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return Fault(_cut(body.decode("utf-8", "replace").strip()))
+    return _from_value(value)
+
+
+def _from_value(value: object) -> Fault:
+    if isinstance(value, str):
+        return Fault(_cut(value))
+    if not isinstance(value, dict):
+        return Fault("")
+    fields = cast("dict[str, object]", value)
+    inner = fields.get("error")
+    if inner is None:
+        inner = fields.get("detail")
+    if isinstance(inner, str):
+        return Fault(_cut(inner), type=_word(fields.get("type")), code=_word(fields.get("code")))
+    if isinstance(inner, dict):
+        return _from_value(inner)
+    if isinstance(inner, list):
+        return Fault(_cut("; ".join(_validation(item) for item in inner)), param=_location(inner))
+    message = fields.get("message")
+    return Fault(
+        _cut(message) if isinstance(message, str) else "",
+        type=_word(fields.get("type")),
+        code=_word(fields.get("code")),
+        param=_word(fields.get("param")),
+    )
+
+
+def _validation(item: object) -> str:
+    """One entry of FastAPI's validation list: where and what, without the input it quotes."""
+    if not isinstance(item, dict):
+        return str(item)
+    place = ".".join(str(part) for part in item.get("loc", ()) if part != "body")
+    text = str(item.get("msg", "invalid"))
+    return f"{place}: {text}" if place else text
+
+
+def _location(items: list[object]) -> str | None:
+    first = items[0] if items else None
+    if not isinstance(first, dict):
+        return None
+    parts = [str(part) for part in first.get("loc", ()) if part != "body"]
+    return ".".join(parts) or None
+
+
+def _word(value: object) -> str | None:
+    return str(value) if isinstance(value, str | int) and value != "" else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + "…"

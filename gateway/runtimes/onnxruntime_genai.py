@@ -1,0 +1,37 @@
+"""ONNX Runtime GenAI behind an OpenAI-compatible server: ``runtime: onnxruntime-genai``.
+
+The engine ships no HTTP server of its own. What serves it (Foundry Local, or a shim of the operator's) has
+``/v1/models`` in common, and no health, metrics or version path: Foundry Local answers 404 there (seen with SDK
+2.2.1). Precision is at best a hint in the model's id, so an endpoint is unattested or inferred, never reported.
+"""
+
+from gateway.runtimes.adapter import Adapter, Answers, Health, Probe, Purpose
+from gateway.runtimes.attestation import Attestation
+from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks
+from gateway.runtimes.reading import MODELS_PATH, attest_models, health_by_status, no_drift_key, no_load
+
+RUNTIME = "onnxruntime-genai"
+
+QUIRKS = Quirks(
+    adapter_style=AdapterStyle.NONE,
+    error_shapes=(ErrorShape.OPENAI, ErrorShape.TEXT),
+    stream_to_cancel=True,  # not known to abort an unstreamed request, so the careful way
+    health_path=MODELS_PATH,
+    health_timeout_s=5.0,
+    load_freshness=LoadFreshness.NONE,
+)
+
+PROBES = (Probe(MODELS_PATH, Purpose.HEALTH, timeout_s=5.0), Probe(MODELS_PATH, Purpose.MODELS, timeout_s=5.0))
+
+
+def read_health(answers: Answers) -> Health:
+    """Ready when the list of models is served."""
+    return health_by_status(answers.get(MODELS_PATH))
+
+
+def attest(answers: Answers) -> Attestation:
+    """Names, and the format that the id hints at (``…-int4-cpu``)."""
+    return attest_models(RUNTIME, answers)
+
+
+ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, no_load, attest, no_drift_key)
