@@ -1,0 +1,5 @@
+"""``python -m gateway`` is ``quantgate``."""
+
+from gateway.cli import main
+
+main()

@@ -1,0 +1,198 @@
+"""Hot reload: from a change of the policy files to a publication, or to the last good one with the reason told.
+
+Owns when files are read and what the last attempt came to. A change counts only when two readings some time apart are
+equal and nobody has a file open for writing; what is loaded is those very bytes, so a half-written set is never
+applied. Loading and compiling run in a thread. Changes that arrive meanwhile end in one more round, so a storm of edits
+becomes as many publications as can be made, each of a complete set.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+import structlog
+import watchfiles
+
+from gateway.control.publisher import Publisher, RefusedError
+from gateway.control.watch import Reading, read_policy_files
+from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.policy.document import Snapshot
+from gateway.policy.load import Loaded
+
+POLL_S = 1.0
+SETTLE_S = 0.1
+# A file that stays open for writing without a change is taken as it is after this long.
+BUSY_S = 10.0
+# A worker's refusal can have a passing cause (a file it could not read), so the same content is tried again.
+REFUSED_RETRY_S = 30.0
+
+_log = structlog.get_logger("control.reload")
+
+
+class ReloadResult(StrEnum):
+    """How one attempt to take up the policy files ended."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    REJECTED = "rejected"  # the policy has errors
+    MISSING = "missing"  # no policy is there or readable
+    REFUSED = "refused"  # a worker could not prepare it
+    INTERNAL = "internal"
+
+
+GOOD = frozenset({ReloadResult.APPLIED, ReloadResult.UNCHANGED})
+
+
+class ReloadReport(msgspec.Struct, frozen=True):
+    """The last attempt. ``at``: wall-clock seconds. ``findings`` include warnings."""
+
+    result: ReloadResult
+    at: float
+    message: str
+    findings: tuple[PolicyError, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """The files and what is served are the same."""
+        return self.result in GOOD
+
+
+class Reloader:
+    """Keeps the publication equal to the files. ``report`` is the last attempt, ``counts`` all of them by result.
+
+    ``extra_files`` gives the files that the current policy refers to (secrets): when one changes, the same policy is
+    published anew.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        load: Callable[[Snapshot], Loaded],
+        publisher: Publisher,
+        wall: Callable[[], float],
+        *,
+        extra_files: Callable[[], Iterable[Path]] = tuple,
+        poll_s: float = POLL_S,
+        settle_s: float = SETTLE_S,
+    ) -> None:
+        self.path = path
+        self.report: ReloadReport | None = None
+        self.counts: dict[ReloadResult, int] = dict.fromkeys(ReloadResult, 0)
+        self._load = load
+        self._publisher = publisher
+        self._wall = wall
+        self._poll_s = poll_s
+        self._settle_s = settle_s
+        self._nudged = asyncio.Event()
+        self._forced = False
+        self._extra_files = extra_files
+        self._extra: str | None = None
+        self._tried: Reading | None = None
+        self._retry_in_s: float | None = None
+
+    async def first(self) -> ReloadReport:
+        """Load once, now; for the start of control."""
+        await self._round(forced=True)
+        assert self.report is not None  # noqa: S101 - a forced round always reports
+        return self.report
+
+    def reload_now(self) -> None:
+        """Try again at once, also if no content has changed (SIGHUP)."""
+        self._forced = True
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Poll and listen for events until cancelled."""
+        watcher = asyncio.get_running_loop().create_task(self._watch(), name="policy-watch")
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._nudged.wait(), self._poll_s)
+                self._nudged.clear()
+                forced, self._forced = self._forced or self._retry_due(), False
+                try:
+                    await self._round(forced=forced)
+                except Exception as error:
+                    _log.exception("reload_failed")
+                    self._tell(ReloadResult.INTERNAL, f"{type(error).__name__}: {error}")
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Events make a change seen sooner than the poll does; where there are none, the poll alone is enough."""
+        while True:
+            folder = self.path if self.path.is_dir() else self.path.parent
+            try:
+                async for _ in watchfiles.awatch(folder, watch_filter=None, debounce=200, step=20, rust_timeout=1000):
+                    self._nudged.set()
+            except (OSError, RuntimeError) as error:
+                _log.debug("no_file_events", folder=str(folder), error=str(error))
+            await asyncio.sleep(10 * self._poll_s)
+
+    def _retry_due(self) -> bool:
+        if self._retry_in_s is None:
+            return False
+        self._retry_in_s -= self._poll_s
+        return self._retry_in_s <= 0
+
+    async def _round(self, *, forced: bool) -> None:
+        """One look at the files; ends in a report if they have changed since the last attempt, or if forced."""
+        found = await self._read()
+        if found.same_content(self._tried) and not forced:
+            return
+        found = await self._settled(found)
+        self._tried, self._retry_in_s = found, None
+        if found.source is None:
+            self._tell(ReloadResult.MISSING, f"no policy at {self.path}", found.findings)
+            return
+        await self._take_up(found.source, anew=self._extra not in (None, found.extra))
+        # The files that this policy refers to are known only once it is compiled.
+        self._extra = (await self._read()).extra
+        self._tried = msgspec.structs.replace(found, extra=self._extra)
+
+    async def _take_up(self, source: Snapshot, *, anew: bool) -> None:
+        before = self._publisher.current
+        try:
+            loaded = await asyncio.to_thread(self._load, source)
+            publication = await self._publisher.publish(loaded.document, loaded.digest, anew=anew)
+        except PolicyRejectedError as error:
+            self._tell(ReloadResult.REJECTED, "the policy has errors", error.findings)
+        except RefusedError as error:
+            self._retry_in_s = REFUSED_RETRY_S
+            self._tell(ReloadResult.REFUSED, str(error))
+        else:
+            result = ReloadResult.UNCHANGED if publication is before else ReloadResult.APPLIED
+            self._tell(result, f"generation {publication.generation}, {publication.digest}", loaded.warnings)
+
+    async def _settled(self, found: Reading) -> Reading:
+        """Wait until two readings are equal and no writer has a file open, or has left it unchanged for ``BUSY_S``."""
+        waited_s = 0.0
+        while True:
+            await asyncio.sleep(self._settle_s)
+            again = await self._read()
+            waited_s = waited_s + self._settle_s if again.same_content(found) else 0.0
+            if waited_s and (not again.busy or waited_s >= BUSY_S):
+                return again
+            found = again
+
+    async def _read(self) -> Reading:
+        return await asyncio.to_thread(read_policy_files, self.path, self._extra_files())
+
+    def _tell(self, result: ReloadResult, message: str, findings: Sequence[PolicyError] = ()) -> None:
+        report = ReloadReport(result=result, at=self._wall(), message=message, findings=tuple(findings))
+        self.counts[result] += 1
+        self.report = report
+        if report.good:
+            _log.info("policy_" + result, message=message, warnings=[str(finding) for finding in findings])
+        else:
+            serving = self._publisher.current.generation if self._publisher.current else None
+            _log.error(
+                "policy_" + result,
+                message=message,
+                findings=[str(finding) for finding in findings],
+                still_serving_generation=serving,
+            )
