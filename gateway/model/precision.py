@@ -24,3 +24,19 @@ class Precision(msgspec.Struct, frozen=True):
     def label(self) -> str:
         """Short label for headers and metrics: the weights' format, with the KV cache's where it is quantised."""
         return self.weights if self.kv_cache in FULL else f"{self.weights}+kv-{self.kv_cache}"
+
+
+def bits(word: str) -> int:
+    """Bits per value of a format word: ``bf16`` 16, ``nvfp4`` 4, ``q8_0`` 8; 16 for a word without a number."""
+    digits = ""
+    for character in word:
+        if character.isdigit():
+            digits += character
+        elif digits:
+            break
+    return int(digits) if digits else 16
+
+
+def rank(precision: Precision) -> int:
+    """Order of precisions for "only upwards": the coarsest of weights and KV cache decides."""
+    return min(bits(precision.weights), bits(precision.kv_cache))

@@ -1,0 +1,75 @@
+"""Passive outlier ejection of one endpoint, and the budget that keeps retries from becoming a storm.
+
+Only the pool's own faults count: answers of the 4xx class, clients that leave and our own limits are neutral, neither
+failure nor success, so they can neither open nor close anything. Time is an argument.
+"""
+
+CONSECUTIVE = 5  # failures in a row before ejection (Envoy's default)
+BASE_S = 30.0  # first ejection; each further one in a row lasts one base longer
+LONGEST_S = 300.0
+BUDGET_WINDOW_S = 10.0
+BUDGET_FLOOR = 3  # retries that are always allowed in a window, or low traffic could never fail over
+
+
+class Breaker:
+    """Consecutive-failure ejection. After an ejection one failure ejects again, one success heals."""
+
+    __slots__ = ("_ejections", "_failures", "_until")
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._ejections = 0
+        self._until = 0.0
+
+    def ejected(self, now: float) -> bool:
+        """Whether the endpoint is out at this moment."""
+        return now < self._until
+
+    def success(self) -> None:
+        """An answer of the 2xx class arrived whole."""
+        self._failures = 0
+        self._ejections = 0
+        self._until = 0.0
+
+    def failure(self, now: float) -> bool:
+        """A fault of the pool; True if it ejects the endpoint now."""
+        self._failures += 1
+        if self._failures < CONSECUTIVE or now < self._until:
+            return False
+        self._ejections += 1
+        self._failures = CONSECUTIVE - 1
+        self._until = now + min(BASE_S * self._ejections, LONGEST_S)
+        return True
+
+
+class RetryBudget:
+    """Retries as a share of requests over the last one to two windows."""
+
+    __slots__ = ("_ratio", "_requests", "_retries", "_window")
+
+    def __init__(self, ratio: float) -> None:
+        self._ratio = ratio
+        self._window = 0
+        self._requests = [0, 0]
+        self._retries = [0, 0]
+
+    def _roll(self, now: float) -> None:
+        window = int(now / BUDGET_WINDOW_S)
+        if window != self._window:
+            keep = window == self._window + 1
+            self._requests = [0, self._requests[0] if keep else 0]
+            self._retries = [0, self._retries[0] if keep else 0]
+            self._window = window
+
+    def request(self, now: float) -> None:
+        """A request began."""
+        self._roll(now)
+        self._requests[0] += 1
+
+    def allow(self, now: float) -> bool:
+        """Whether one more retry is within the budget; counts it if so."""
+        self._roll(now)
+        if sum(self._retries) >= max(BUDGET_FLOOR, self._ratio * sum(self._requests)):
+            return False
+        self._retries[0] += 1
+        return True

@@ -1,0 +1,64 @@
+"""What a failed attempt means: whose fault, whether another endpoint may be tried, what the client is told.
+
+One table, so that breaker, metrics, retry and answer can never disagree. ``parse_retry_after`` reads what pools send.
+"""
+
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+from gateway.model.enums import Failure, Result
+
+RETRY_AFTER_CAP_S = 300
+
+
+class Meaning(NamedTuple):
+    """``blame``: counts against the endpoint. ``again``: another endpoint may be tried. ``status`` for the client."""
+
+    blame: bool
+    again: bool
+    result: Result
+    status: int
+    code: str
+
+
+MEANINGS: dict[Failure, Meaning] = {
+    Failure.CONNECT: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_unreachable"),
+    Failure.REUSED_CLOSED: Meaning(False, True, Result.UPSTREAM_ERROR, 502, "upstream_closed"),
+    Failure.FIRST_BYTE_TIMEOUT: Meaning(True, True, Result.UPSTREAM_TIMEOUT, 504, "upstream_timeout"),
+    Failure.IDLE_TIMEOUT: Meaning(True, True, Result.UPSTREAM_TIMEOUT, 504, "upstream_timeout"),
+    Failure.TOTAL_TIMEOUT: Meaning(True, False, Result.UPSTREAM_TIMEOUT, 504, "upstream_timeout"),
+    Failure.STATUS_429: Meaning(False, True, Result.UPSTREAM_ERROR, 429, "upstream_busy"),
+    Failure.STATUS_4XX: Meaning(False, False, Result.CLIENT_ERROR, 400, "upstream_refused"),
+    Failure.STATUS_5XX: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_error"),
+    Failure.BAD_ANSWER: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "bad_upstream_answer"),
+    Failure.ERROR_EVENT: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_error"),
+    Failure.BROKEN_STREAM: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_closed"),
+    Failure.BUSY: Meaning(False, True, Result.SHED, 429, "capacity_exceeded"),
+}
+
+
+def of_status(status: int) -> Failure | None:
+    """The failure that a pool's status stands for; None for success.
+
+    401, 403 and 407 speak of the gateway's own credentials for the pool, so they are the pool's configuration at
+    fault and never the client's.
+    """
+    if status < 400:
+        return None
+    if status == 429:
+        return Failure.STATUS_429
+    if status in (401, 403, 407) or status >= 500:
+        return Failure.STATUS_5XX
+    return Failure.STATUS_4XX
+
+
+def parse_retry_after(value: str, wall_s: float) -> int | None:
+    """Whole seconds of a Retry-After field, number or HTTP date (RFC 9110 §10.2.3), capped; None if it is neither."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:12]), RETRY_AFTER_CAP_S)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0, min(int(when - wall_s + 0.999), RETRY_AFTER_CAP_S))

@@ -1,0 +1,227 @@
+"""A connection to one endpoint of a pool: send one request, report its answer as it comes.
+
+The listener hears ``on_head`` once, ``on_body`` for every read with body bytes, then exactly one of ``on_end`` and
+``on_lost``. After ``on_end`` the connection may be used again if ``reusable``. ``close`` ends it at once and silently.
+"""
+
+import asyncio
+from typing import Any, Protocol
+
+import httptools
+
+from gateway.wire.http import Headers
+
+MAX_HEAD_BYTES = 128 * 1024  # a pool's answer head beyond this is broken, and must not eat memory
+
+
+class Listener(Protocol):
+    """Who waits for an answer."""
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        """Status and fields, names lower-case. 1xx answers are not reported."""
+        ...
+
+    def on_body(self, data: bytes) -> None:
+        """Decoded body bytes of one read, joined."""
+        ...
+
+    def on_end(self) -> None:
+        """The answer is complete by its framing."""
+        ...
+
+    def on_lost(self, answered: bool, reason: str) -> None:
+        """The connection ended before the answer did; ``answered`` = at least one byte of it had come."""
+        ...
+
+    def on_writable(self, writable: bool) -> None:
+        """The request's bytes flow (True) or wait for the pool to read them (False)."""
+        ...
+
+
+class ClientConnection(asyncio.Protocol):
+    """One kept-alive connection to an endpoint."""
+
+    __slots__ = (
+        "_complete",
+        "_head_bytes",
+        "_headers",
+        "_keep_alive",
+        "_listener",
+        "_parser",
+        "_parts",
+        "_started",
+        "_status",
+        "_until_close",
+        "idle_since",
+        "on_idle_lost",
+        "transport",
+        "used",
+    )
+
+    def __init__(self) -> None:
+        self.transport: Any = None
+        self.idle_since = 0.0
+        self.used = 0
+        self.on_idle_lost: Any = None
+        self._listener: Listener | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: Headers = []
+        self._parts: list[bytes] = []
+        self._head_bytes = 0
+        self._status = 0
+        self._started = False
+        self._complete = False
+        self._keep_alive = False
+        self._until_close = False
+
+    @property
+    def alive(self) -> bool:
+        """Connected and not closing."""
+        return self.transport is not None and not self.transport.is_closing()
+
+    @property
+    def reusable(self) -> bool:
+        """The last answer ended cleanly and the server keeps the connection open."""
+        return self._complete and self._keep_alive and self.alive
+
+    def send(self, head: bytes, body: bytes, listener: Listener) -> None:
+        """Send one whole request; the answer goes to ``listener``."""
+        self._listener = listener
+        self._started = False
+        self._complete = False
+        self.used += 1
+        if len(body) < 16_384:
+            self.transport.write(head + body)
+        else:
+            self.transport.writelines((head, body))
+
+    def close(self) -> None:
+        """Close now, without a word to the listener: the pool sees the request abandoned."""
+        self._listener = None
+        if self.transport is not None:
+            self.transport.abort()
+
+    def pause(self) -> None:
+        """Stop reading: the client behind us is slower than the pool."""
+        if self.alive:
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self.alive:
+            self.transport.resume_reading()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connected."""
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The endpoint closed, or we did."""
+        self.transport = None
+        listener, self._listener = self._listener, None
+        if listener is None:
+            if self.on_idle_lost is not None:
+                self.on_idle_lost(self)
+            return
+        if self._until_close and self._started and exc is None:
+            self._complete = True
+            listener.on_end()  # RFC 9112 §6.3 (8): without length or chunks the close is the end
+        else:
+            listener.on_lost(self._started, "reset" if exc is not None else "closed")
+
+    def eof_received(self) -> bool:
+        """Close our side too."""
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        """Parse one read and report it in order: head, body, end."""
+        if self._listener is None:
+            self.close()  # bytes nobody asked for: the connection is out of step
+            return
+        fresh = not self._started
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail("upgraded without being asked")
+            return
+        except httptools.HttpParserError as error:
+            self._fail(f"not HTTP: {error}")
+            return
+        self._report(fresh)
+
+    def pause_writing(self) -> None:
+        """The pool reads slower than we send."""
+        if self._listener is not None:
+            self._listener.on_writable(False)
+
+    def resume_writing(self) -> None:
+        """The pool has caught up."""
+        if self._listener is not None:
+            self._listener.on_writable(True)
+
+    def _report(self, fresh: bool) -> None:
+        listener = self._listener
+        if listener is None or self._status == 0:
+            return
+        if fresh and self._started:
+            listener.on_head(self._status, self._headers)
+        if self._parts and self._listener is listener:
+            parts, self._parts = self._parts, []
+            listener.on_body(parts[0] if len(parts) == 1 else b"".join(parts))
+        if self._complete and self._listener is listener:
+            self._listener = None
+            self._headers = []
+            self._head_bytes = 0
+            self._status = 0
+            listener.on_end()
+
+    def _fail(self, reason: str) -> None:
+        listener, self._listener = self._listener, None
+        if self.transport is not None:
+            self.transport.abort()
+        if listener is not None:
+            listener.on_lost(True, reason)
+
+    # httptools callbacks
+
+    def on_message_begin(self) -> None:
+        """First byte of an answer; a second message behind a finished one is out of step."""
+        if self._complete:
+            raise ValueError("unsolicited message")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field of the head, or a trailer (dropped: it comes after the head was reported)."""
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise ValueError("answer head too large")
+        if not self._started:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        status = self._parser.get_status_code()
+        if 100 <= status < 200:
+            self._headers = []
+            return
+        self._status = status
+        self._started = True
+        framed = status in (204, 304)
+        for name, _ in self._headers:
+            if name in (b"content-length", b"transfer-encoding"):
+                framed = True
+        self._until_close = not framed
+        self._keep_alive = self._parser.should_keep_alive() and framed
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of body."""
+        self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        """End by framing; an interim 1xx answer ends here too and does not count."""
+        if self._started:
+            self._complete = True

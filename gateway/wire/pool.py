@@ -1,0 +1,130 @@
+"""Kept-alive connections of one endpoint, newest first, and dialling of new ones.
+
+Idle connections are let go before the shortest keep-alive that runtimes use (uvicorn closes after 5 s), so a request
+hardly ever meets a connection that the other side is just closing; the rest is the forwarder's free retry.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from gateway.wire.client import ClientConnection
+
+IDLE_S = 4.0
+
+Dialled = Callable[[ClientConnection | None, str], None]
+
+
+class ConnectionPool:
+    """Connections to one host and port. ``clock`` is the loop's."""
+
+    __slots__ = ("_clock", "_host", "_idle", "_loop", "_port", "_tasks", "_tls", "closed")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._loop = loop
+        self._host = host
+        self._port = port
+        self._tls = tls
+        self._clock = clock
+        self._idle: list[ClientConnection] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.closed = False
+
+    @property
+    def idle(self) -> int:
+        """Connections that wait for a request."""
+        return len(self._idle)
+
+    def take(self) -> ClientConnection | None:
+        """An idle connection that is fit for use, or None: then ``dial``."""
+        oldest = self._clock() - IDLE_S
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.alive and connection.idle_since > oldest:
+                return connection
+            connection.close()
+        return None
+
+    def give_back(self, connection: ClientConnection) -> None:
+        """Keep a connection for the next request, or close it if it cannot be used again."""
+        if self.closed or not connection.reusable:
+            connection.close()
+            return
+        connection.idle_since = self._clock()
+        connection.on_idle_lost = self._lost
+        self._idle.append(connection)
+
+    def dial(self, done: Dialled) -> "Dial":
+        """Open a connection; ``done`` hears it, or None and the reason. Give up with ``Dial.cancel``."""
+        dial = Dial(done)
+        task = self._loop.create_task(self._connect(dial), name=f"dial {self._host}:{self._port}")
+        dial.task = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return dial
+
+    def sweep(self) -> None:
+        """Close what has been idle too long; called about once a second."""
+        oldest = self._clock() - IDLE_S
+        keep: list[ClientConnection] = []
+        for connection in self._idle:
+            if connection.alive and connection.idle_since > oldest:
+                keep.append(connection)
+            else:
+                connection.on_idle_lost = None
+                connection.close()
+        self._idle = keep
+
+    def close(self) -> None:
+        """No new use; idle connections close, busy ones when they are given back."""
+        self.closed = True
+        for connection in self._idle:
+            connection.on_idle_lost = None
+            connection.close()
+        self._idle = []
+
+    def _lost(self, connection: ClientConnection) -> None:
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    async def _connect(self, dial: "Dial") -> None:
+        try:
+            hostname = self._host if self._tls else None
+            _, connection = await self._loop.create_connection(
+                ClientConnection, self._host, self._port, ssl=self._tls, server_hostname=hostname
+            )
+        except OSError as error:
+            dial.finish(None, error.strerror or type(error).__name__)
+        else:
+            dial.finish(connection, "")
+
+
+class Dial:
+    """A connection attempt under way. After ``cancel`` its result is closed unheard."""
+
+    __slots__ = ("_done", "task")
+
+    def __init__(self, done: Dialled) -> None:
+        self._done: Dialled | None = done
+        self.task: asyncio.Task[None] | None = None
+
+    def finish(self, connection: ClientConnection | None, reason: str) -> None:
+        """Hand over the result once."""
+        done, self._done = self._done, None
+        if done is not None:
+            done(connection, reason)
+        elif connection is not None:
+            connection.close()
+
+    def cancel(self) -> None:
+        """Give up dialling."""
+        self._done = None
+        if self.task is not None:
+            self.task.cancel()

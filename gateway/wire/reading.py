@@ -1,0 +1,153 @@
+"""Bytes of a client's connection → whole requests within limits. No socket: the connection feeds it and obeys it.
+
+Strict by llhttp: a request with two lengths, a length and a transfer coding, or an unknown coding is refused
+(RFC 9112 §6.1, §6.3). Bodies are buffered whole, because routing needs them and because a re-framed body cannot
+smuggle a request to a pool.
+"""
+
+from collections.abc import Callable
+
+import httptools
+
+from gateway.errors import ApiError
+from gateway.wire.http import Headers, Request
+
+
+class ReadLimits:
+    """Limits of what a client may send, each with its reason. ``max_body_bytes`` follows the policy in force."""
+
+    __slots__ = ("body_s", "head_s", "max_body_bytes", "max_head_bytes", "max_headers", "max_target_bytes")
+
+    def __init__(self) -> None:
+        self.max_target_bytes = 8 * 1024  # RFC 9112 §3 recommends at least 8000
+        self.max_head_bytes = 64 * 1024  # as Node and Envoy: room for large trace baggage
+        self.max_headers = 100  # as Apache; a real SDK sends about 20
+        self.max_body_bytes = 32 * 1024 * 1024  # several base64 images
+        self.head_s = 15.0  # a head that trickles in holds a connection and nothing else
+        self.body_s = 120.0  # between two reads of a body: large uploads on thin lines go on
+
+
+class RequestReader:
+    """Parser state of one connection. ``partial`` tells whether a request has begun and is not whole yet."""
+
+    __slots__ = (
+        "_body",
+        "_body_bytes",
+        "_clock",
+        "_go_on",
+        "_head_bytes",
+        "_headers",
+        "_limits",
+        "_parser",
+        "_received_at",
+        "_target",
+        "_whole",
+        "in_body",
+        "partial",
+    )
+
+    def __init__(
+        self,
+        limits: ReadLimits,
+        clock: Callable[[], float],
+        *,
+        whole: Callable[[Request], None],
+        go_on: Callable[[], None],
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._whole = whole
+        self._go_on = go_on
+        self._parser = httptools.HttpRequestParser(self)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._target = b""
+        self._headers: Headers = []
+        self._head_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._received_at = 0.0
+        self.partial = False
+        self.in_body = False
+
+    def feed(self, data: bytes) -> None:
+        """Parse one read; whole requests go to ``whole`` in order. Raises ``ApiError`` for what must be refused."""
+        while data:
+            try:
+                self._parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                # No upgrade is on offer (RFC 9110 §7.8 lets a server ignore the field): go on with HTTP/1.1.
+                data = data[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+                self._clear()
+            except httptools.HttpParserCallbackError as error:
+                cause = error.__context__
+                if isinstance(cause, ApiError):
+                    raise cause from None
+                raise
+            except httptools.HttpParserError as error:
+                raise ApiError(400, "bad_request", f"Malformed HTTP request: {error}.", close=True) from None
+
+    # httptools callbacks
+
+    def on_message_begin(self) -> None:
+        """First byte of a request."""
+        self._received_at = self._clock()
+        self.partial = True
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the request target."""
+        self._target += url
+        if len(self._target) > self._limits.max_target_bytes:
+            limit = self._limits.max_target_bytes
+            raise ApiError(414, "uri_too_long", f"The request target is longer than {limit} bytes.", close=True)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field, as it came."""
+        self._headers.append((name.lower(), value))
+        self._head_bytes += len(name) + len(value) + 4
+        limits = self._limits
+        if self._head_bytes > limits.max_head_bytes or len(self._headers) > limits.max_headers:
+            message = f"The head is over {limits.max_head_bytes} bytes or {limits.max_headers} fields."
+            raise ApiError(431, "headers_too_large", message, close=True)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: refuse what can be refused before its body."""
+        expect = b""
+        for name, value in self._headers:
+            if name == b"content-length" and int(value) > self._limits.max_body_bytes:
+                raise self._too_large()
+            if name == b"expect":
+                expect = value.strip().lower()
+        if expect == b"100-continue":
+            self._go_on()
+        elif expect:
+            raise ApiError(417, "expectation_failed", "Only 'Expect: 100-continue' is supported.", close=True)
+        self.in_body = True
+
+    def on_body(self, data: bytes) -> None:
+        """A part of the body."""
+        self._body_bytes += len(data)
+        if self._body_bytes > self._limits.max_body_bytes:
+            raise self._too_large()
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        """A whole request."""
+        parser = self._parser
+        request = Request()
+        request.method = parser.get_method()
+        request.target = self._target
+        request.headers = self._headers
+        request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request.http11 = parser.get_http_version() == "1.1"
+        request.keep_alive = parser.should_keep_alive()
+        request.received_at = self._received_at
+        self._clear()
+        self._whole(request)
+
+    def _too_large(self) -> ApiError:
+        limit = self._limits.max_body_bytes
+        return ApiError(413, "request_too_large", f"The request body is larger than {limit} bytes.", close=True)

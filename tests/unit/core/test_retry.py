@@ -1,0 +1,63 @@
+"""The table of failures is complete and consistent; Retry-After is read in both its forms and never trusted blindly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.retry import MEANINGS, RETRY_AFTER_CAP_S, of_status, parse_retry_after
+from gateway.model.enums import Failure, Result
+
+
+def test_every_failure_has_a_meaning() -> None:
+    """A new failure without a row would be a KeyError on the hot path."""
+    assert set(MEANINGS) == set(Failure)
+
+
+def test_client_errors_are_neutral() -> None:
+    """4xx never counts against an endpoint and is never retried (B79, B81)."""
+    meaning = MEANINGS[Failure.STATUS_4XX]
+    assert (meaning.blame, meaning.again, meaning.result) == (False, False, Result.CLIENT_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [
+        (200, None),
+        (304, None),
+        (400, Failure.STATUS_4XX),
+        (401, Failure.STATUS_5XX),
+        (404, Failure.STATUS_4XX),
+        (429, Failure.STATUS_429),
+        (500, Failure.STATUS_5XX),
+        (599, Failure.STATUS_5XX),
+    ],
+)
+def test_statuses(status: int, failure: Failure | None) -> None:
+    """Statuses map to failures; a pool's 401 is the gateway's credentials, not the client."""
+    assert of_status(status) is failure
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3", 3),
+        (" 7 ", 7),
+        ("99999999999", RETRY_AFTER_CAP_S),
+        ("Wed, 21 Oct 2026 07:28:10 GMT", 10),
+        ("Wed, 21 Oct 2020 07:28:00 GMT", 0),
+        ("1.5", None),
+        ("-1", None),
+        ("abc", None),
+        ("", None),
+    ],
+)
+def test_b78_retry_after_forms(value: str, seconds: int | None) -> None:
+    """Seconds or an HTTP date; others ignored; capped; a past date is now."""
+    assert parse_retry_after(value, 1792567680.0) == seconds
+
+
+@given(st.text(max_size=40))
+def test_retry_after_never_raises(value: str) -> None:
+    """Whatever a pool sends, reading it gives None or seconds within the cap."""
+    seconds = parse_retry_after(value, 1.7e9)
+    assert seconds is None or 0 <= seconds <= RETRY_AFTER_CAP_S

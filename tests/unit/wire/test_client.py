@@ -1,0 +1,134 @@
+"""A pool connection: the answer in order, exactly one end, silence after close."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway.wire.client import ClientConnection
+from gateway.wire.http import Headers
+from tests.unit.wire.rig import until
+
+
+class Ear:
+    """A listener that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        self.heard.append(status)
+
+    def on_body(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def on_end(self) -> None:
+        self.heard.append("end")
+
+    def on_lost(self, answered: bool, reason: str) -> None:
+        self.heard.append(("lost", answered, reason.split(":")[0]))
+
+    def on_writable(self, writable: bool) -> None:
+        self.heard.append(("writable", writable))
+
+    @property
+    def over(self) -> bool:
+        return any(word == "end" or (isinstance(word, tuple) and word[0] == "lost") for word in self.heard)
+
+
+async def play(script: Callable[[asyncio.StreamWriter], None]) -> tuple[ClientConnection, Ear, asyncio.Server]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        script(writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    _, connection = await asyncio.get_running_loop().create_connection(ClientConnection, "127.0.0.1", port)
+    ear = Ear()
+    connection.send(b"GET / HTTP/1.1\r\nHost: p\r\n\r\n", b"", ear)
+    await until(lambda: ear.over)
+    return connection, ear, server
+
+
+async def test_sized_answer_in_one_read_is_head_body_end() -> None:
+    """The three reports come in order, and the connection may be used again."""
+    connection, ear, server = await play(lambda w: w.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+    assert ear.heard == [200, b"hi", "end"]
+    assert connection.reusable
+    connection.close()
+    server.close()
+
+
+async def test_interim_answers_are_not_reported() -> None:
+    """100 and 103 are swallowed; the final answer counts."""
+    connection, ear, server = await play(
+        lambda w: w.write(
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
+        )
+    )
+    assert ear.heard == [204, "end"]
+    connection.close()
+    server.close()
+
+
+async def test_an_answer_without_length_ends_with_the_connection() -> None:
+    """RFC 9112 §6.3 (8): the close is the end, and the connection is not reused."""
+
+    def script(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nabc")
+        writer.close()
+
+    connection, ear, server = await play(script)
+    assert ear.heard == [200, b"abc", "end"]
+    assert not connection.reusable
+    server.close()
+
+
+async def test_a_cut_answer_is_lost_not_ended() -> None:
+    """A sized or chunked answer that breaks off is reported as lost after its first byte."""
+
+    def script(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        writer.close()
+
+    _, ear, server = await play(script)
+    assert ear.heard == [200, b"abc", ("lost", True, "closed")]
+    server.close()
+
+
+async def test_garbage_is_not_http() -> None:
+    """Bytes that are no HTTP end the connection and say so."""
+    connection, ear, server = await play(lambda w: w.write(b"SSH-2.0-OpenSSH\r\n\r\n"))
+    assert ear.heard == [("lost", True, "not HTTP")]
+    await until(lambda: not connection.alive)
+    server.close()
+
+
+async def test_close_before_any_byte_is_unanswered() -> None:
+    """A server that closes at once is told apart from one that broke off."""
+    _, ear, server = await play(lambda w: w.close())
+    assert ear.heard == [("lost", False, "closed")]
+    server.close()
+
+
+async def test_nothing_is_heard_after_close() -> None:
+    """close() is silent: neither end nor lost reach the listener, and the server sees the connection go."""
+    gone = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx")
+        try:
+            await reader.read()
+        except ConnectionError:
+            pass
+        gone.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    _, connection = await asyncio.get_running_loop().create_connection(ClientConnection, "127.0.0.1", port)
+    ear = Ear()
+    connection.send(b"GET / HTTP/1.1\r\nHost: p\r\n\r\n", b"", ear)
+    await until(lambda: ear.heard == [200, b"x"])
+    connection.close()
+    await asyncio.wait_for(gone.wait(), 5)
+    assert ear.heard == [200, b"x"]
+    server.close()

@@ -1,0 +1,215 @@
+"""A client's connection: order, framing, limits, deadlines, and what the work is told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.unit.wire.rig import Rig, until
+
+POST = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\nhi"
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    rig = await Rig().start()
+    yield rig
+    await rig.stop()
+
+
+async def test_a_whole_request_reaches_the_handler_once(rig: Rig) -> None:
+    """Method, target, lower-case fields and the complete body arrive, however the bytes are cut."""
+    rig.on_request = lambda connection, _: connection.answer(200, b"X-A: 1\r\n", b"ok")
+    reader, writer = await rig.dial()
+    for byte in POST:
+        writer.write(bytes([byte]))
+        await writer.drain()
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\nX-A: 1\r\nDate: ") and b"Content-Length: 2\r\n" in head
+    assert await reader.readexactly(2) == b"ok"
+    (request,) = rig.requests
+    assert (request.method, request.target, request.body) == (b"POST", b"/v1/x", b"hi")
+    assert request.header(b"host") == b"g"
+    writer.close()
+
+
+async def test_pipelined_requests_are_answered_in_order(rig: Rig) -> None:
+    """A second request waits for the first one's answer, and both are answered in order."""
+    reader, writer = await rig.dial()
+    writer.write(POST + POST.replace(b"hi", b"ho"))
+    await until(lambda: len(rig.requests) == 1)
+    rig.connections[0].answer(200, b"", rig.requests[0].body)
+    await until(lambda: len(rig.requests) == 2)
+    rig.connections[1].answer(200, b"", rig.requests[1].body)
+    data = b""
+    while data.count(b"\r\n\r\nh") < 2:
+        data += await asyncio.wait_for(reader.read(4096), 5)
+    assert data.index(b"\r\n\r\nhi") < data.index(b"\r\n\r\nho")
+    writer.close()
+
+
+async def test_a_very_long_pipeline_does_not_nest(rig: Rig) -> None:
+    """Thousands of pipelined requests behind a slow one are answered without exhausting the stack."""
+    reader, writer = await rig.dial()
+    writer.write(POST * 1500)
+    await until(lambda: len(rig.requests) == 1)
+    rig.on_request = lambda connection, _: connection.answer(200, b"", b"k")
+    rig.connections[0].answer(200, b"", b"k")
+    seen = 0
+    async with asyncio.timeout(10):
+        while seen < 1500:
+            seen += (await reader.read(65536)).count(b"HTTP/1.1 200")
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+        b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"Content-Length: +5\r\n\r\nhello",
+        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    ],
+)
+async def test_b61_ambiguous_framing_is_refused_and_closed(rig: Rig, framing: bytes) -> None:
+    """Two lengths, a length with a coding, a signed length, an unknown coding: 400, close, nothing reaches the handler."""
+    answer = await rig.ask(b"POST /v1/x HTTP/1.1\r\nHost: g\r\n" + framing)
+    assert answer.startswith(b"HTTP/1.1 400 ") and b"Connection: close" in answer
+    assert b'"type":"invalid_request_error"' in answer
+    assert rig.requests == []
+
+
+async def test_chunked_bodies_are_joined(rig: Rig) -> None:
+    """A chunked request body arrives whole."""
+    rig.on_request = lambda connection, request: connection.answer(200, b"", request.body)
+    answer = await rig.ask(
+        b"POST / HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    )
+    assert answer.endswith(b"\r\n\r\nabcde")
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: g\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: g\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: g\r\n" + b"X: a\r\n" * 120 + b"\r\n", 431),
+        (b"POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 99999999\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: g\r\nExpect: foo\r\nContent-Length: 1\r\n\r\n", 417),
+        (b"BREW / HTTP/1.1\r\nHost: g\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00", 400),
+    ],
+)
+async def test_limits_are_answered_in_openai_shape(rig: Rig, raw: bytes, status: int) -> None:
+    """Too long, too many, too large, unknown expectation, not HTTP: the right status, a JSON error, then close."""
+    answer = await rig.ask(raw)
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b'{"error":{"message":' in answer
+    assert rig.requests == []
+
+
+async def test_chunked_body_over_the_limit_is_refused_while_it_comes(rig: Rig) -> None:
+    """A body without a declared length is refused at the limit, and the refusal survives the bytes still on the way."""
+    rig.context.limits.max_body_bytes = 1000
+    chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
+    answer = await rig.ask(b"POST / HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 50)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_expect_continue_is_answered_at_once(rig: Rig) -> None:
+    """A client that waits for 100 gets it before it sends the body; too large a body gets 413 instead."""
+    rig.on_request = lambda connection, request: connection.answer(200, b"", request.body)
+    reader, writer = await rig.dial()
+    writer.write(b"POST / HTTP/1.1\r\nHost: g\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(b"hi")
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    writer.close()
+    answer = await rig.ask(b"POST / HTTP/1.1\r\nHost: g\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+async def test_upgrade_offers_are_ignored(rig: Rig) -> None:
+    """A client that offers h2c is served as HTTP/1.1, body and all."""
+    rig.on_request = lambda connection, request: connection.answer(200, b"", request.body or b"none")
+    answer = await rig.ask(
+        b"POST / HTTP/1.1\r\nHost: g\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"HTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 2\r\n\r\nhi"
+    )
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_streamed_answer_is_chunked_and_connection_stays(rig: Rig) -> None:
+    """begin, send, end make a chunked answer; the connection takes the next request."""
+    reader, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.requests))
+    connection = rig.connections[0]
+    connection.begin(200, b"", None, b"one")
+    connection.send(b"two")
+    connection.end(b"three")
+    data = await reader.readuntil(b"0\r\n\r\n")
+    assert data.endswith(b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n")
+    writer.write(POST)
+    await until(lambda: len(rig.requests) == 2)
+    writer.close()
+
+
+async def test_http10_gets_no_chunks(rig: Rig) -> None:
+    """An HTTP/1.0 client gets a plain body that ends with the connection."""
+    reader, writer = await rig.dial()
+    writer.write(b"GET / HTTP/1.0\r\nHost: g\r\n\r\n")
+    await until(lambda: bool(rig.requests))
+    connection = rig.connections[0]
+    connection.begin(200, b"", None, b"one")
+    connection.end(b"two")
+    data = await asyncio.wait_for(reader.read(), 5)
+    assert data.endswith(b"\r\n\r\nonetwo") and b"chunked" not in data
+    writer.close()
+
+
+async def test_a_client_that_leaves_is_reported_at_once(rig: Rig) -> None:
+    """Close before the first byte of an answer reaches the work as ``gone``."""
+    _, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    writer.close()
+    await until(lambda: rig.jobs[0].heard == ["gone"])
+
+
+async def test_a_client_that_does_not_read_pauses_the_work_and_is_cut(rig: Rig) -> None:
+    """A full write buffer pauses the source; a client that stays away from its socket is cut off."""
+    rig.context.stalled_s = 0.05
+    _, writer = await rig.dial()
+    writer.transport.pause_reading()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    connection = rig.connections[0]
+    connection.begin(200, b"", None, b"")
+    while "pause" not in rig.jobs[0].heard:
+        connection.send(b"x" * 65536)
+        await asyncio.sleep(0)
+    await until(lambda: rig.jobs[0].heard == ["pause", "gone"])
+    writer.close()
+
+
+async def test_slow_head_gets_408_and_idle_connections_close(rig: Rig) -> None:
+    """A head that does not arrive in time is answered with 408."""
+    rig.context.limits.head_s = 0.03
+    answer = await rig.ask(b"POST / HTTP/1.1\r\nHos")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_draining_closes_idle_now_and_busy_after_the_answer(rig: Rig) -> None:
+    """On drain an idle connection closes, a busy one ends its answer with Connection: close."""
+    idle_reader, idle_writer = await rig.dial()
+    reader, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.requests) and len(rig.context.connections) == 2)
+    rig.context.drain()
+    assert await asyncio.wait_for(idle_reader.read(), 5) == b""
+    rig.connections[0].answer(200, b"", b"bye")
+    data = await asyncio.wait_for(reader.read(), 5)
+    assert b"Connection: close" in data and data.endswith(b"bye")
+    writer.close()
+    idle_writer.close()

@@ -1,0 +1,95 @@
+"""Deadlines: fired once when due, moved later for free, never after removal."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.wheel import Wheel
+
+
+class Item:
+    def __init__(self, due: float) -> None:
+        self.due = due
+        self.wheel_slot = 0
+        self.fired: list[float] = []
+        self.victim: Item | None = None
+        self.wheel: Wheel | None = None
+
+    def on_due(self, now: float) -> None:
+        self.fired.append(now)
+        if self.victim is not None and self.wheel is not None:
+            self.wheel.discard(self.victim)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_item_fires_once_after_its_due() -> None:
+    """Never early, at most one tick late, never twice."""
+    clock = Clock()
+    wheel = Wheel(clock, 0.1)
+    item = Item(101.0)
+    wheel.add(item)
+    clock.now = 100.95
+    wheel.turn()
+    assert item.fired == []
+    clock.now = 101.2
+    wheel.turn()
+    clock.now = 150.0
+    wheel.turn()
+    assert item.fired == [101.2]
+
+
+def test_moving_later_needs_no_call() -> None:
+    """An item whose due moved on is put back when its old slot comes round."""
+    clock = Clock()
+    wheel = Wheel(clock, 0.1)
+    item = Item(101.0)
+    wheel.add(item)
+    item.due = 105.0
+    clock.now = 102.0
+    wheel.turn()
+    assert item.fired == []
+    clock.now = 105.2
+    wheel.turn()
+    assert item.fired == [105.2]
+
+
+def test_discarded_by_a_neighbour_of_the_same_slot_does_not_fire() -> None:
+    """Two items of one slot: the first to fire removes the other, which then stays silent."""
+    clock = Clock()
+    wheel = Wheel(clock, 0.1)
+    first, second = Item(101.0), Item(101.0)
+    for item, other in ((first, second), (second, first)):
+        item.victim, item.wheel = other, wheel
+        wheel.add(item)
+    clock.now = 102.0
+    wheel.turn()
+    assert len(first.fired) + len(second.fired) == 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(100.0, 130.0), st.booleans()), max_size=40), st.lists(st.floats(0.0, 3.0), max_size=40)
+)
+def test_no_item_fires_early_or_gets_lost(dues: list[tuple[float, bool]], steps: list[float]) -> None:
+    """For any dues and any steps of the clock: what is due has fired once, what is removed never."""
+    clock = Clock()
+    clock.now = 100.0
+    wheel = Wheel(clock, 0.05)
+    items = []
+    for due, keep in dues:
+        item = Item(due)
+        wheel.add(item)
+        if not keep:
+            wheel.discard(item)
+        items.append((item, keep))
+    for step in [*steps, 60.0]:
+        clock.now += step
+        wheel.turn()
+        for item, keep in items:
+            assert all(at >= item.due for at in item.fired)
+            assert len(item.fired) == (1 if keep and item.due < clock.now - 0.1 else len(item.fired))
+            assert keep or not item.fired
