@@ -1,5 +1,5 @@
-"""The secrets of this process: ``env:NAME`` and ``file:PATH`` (relative to the working directory), read when a policy is
-compiled. The values live in tables only.
+"""The secrets of this process, read when a policy is compiled: ``env:NAME`` and ``file:PATH`` (relative to the working
+directory). The values live in tables only.
 
 Owns the binding of ``policy.secret`` to the environment, and the memory of which files were named, so that control can
 watch them. Called by the composition roots of control and of every worker.

@@ -24,8 +24,11 @@ import structlog
 
 from gateway.app.addresses import Address, AddressError, Reservation, reserve
 from gateway.app.children import Child
+from gateway.app.logs import set_up_logs
 
 CONTROL_STOP_S = 10.0
+# A worker that has drained still sends its last outcomes.
+WORKER_STOP_S = 3.0
 READY_LINE = b"ready\n"
 # A socket's path must fit into 108 bytes.
 SOCKET_PATH_MOST = 100
@@ -56,12 +59,20 @@ class ServeOptions(msgspec.Struct, frozen=True):
     use_snapshot: bool = False
 
 
+class Programs(msgspec.Struct, frozen=True):
+    """How the two kinds of process are started, without their options."""
+
+    control: tuple[str, ...] = (sys.executable, "-m", "gateway.app.control_main")
+    worker: tuple[str, ...] = (sys.executable, "-m", "gateway.app.worker_main")
+
+
 class StateDirInUseError(Exception):
     """Another supervisor holds the state directory."""
 
 
-def serve(options: ServeOptions) -> int:
+def serve(options: ServeOptions, programs: Programs | None = None) -> int:
     """Run until stopped; the exit code. Says what is wrong on standard error in one line."""
+    set_up_logs("supervisor", options.log_level)
     try:
         lock = lock_state_dir(options.state_dir)
         with contextlib.ExitStack() as held:
@@ -70,7 +81,7 @@ def serve(options: ServeOptions) -> int:
             held.callback(listen.release)
             admin = reserve(options.admin, "--admin")
             held.callback(admin.release)
-            return asyncio.run(Supervisor(options, listen, admin).run())
+            return asyncio.run(Supervisor(options, listen, admin, programs).run())
     except AddressError as error:
         sys.stderr.write(f"quantgate: {error}\n")
         return Exit.ADDRESS
@@ -99,10 +110,13 @@ def lock_state_dir(state_dir: Path) -> IO[str]:
 
 
 class Supervisor:
-    """The processes of one gateway."""
+    """The processes of one gateway. ``programs`` are the commands that start control and a worker."""
 
-    def __init__(self, options: ServeOptions, listen: Reservation, admin: Reservation) -> None:
+    def __init__(
+        self, options: ServeOptions, listen: Reservation, admin: Reservation, programs: Programs | None = None
+    ) -> None:
         self._options = options
+        self._programs = programs or Programs()
         self._listen = listen.address
         self._admin = admin.address
         self._socket = socket_path(options.state_dir)
@@ -210,7 +224,7 @@ class Supervisor:
         """Workers drain, then control; whoever overstays is killed. A second stop signal cuts the drain short."""
         if any(worker.pid for worker in self._workers):
             _log.info("draining", within_s=self._options.drain_s)
-        await self._end(self._workers, self._options.drain_s)
+        await self._end(self._workers, self._options.drain_s + WORKER_STOP_S)
         await self._end([self._control], CONTROL_STOP_S)
         if self._ready:
             _log.info("stopped")
@@ -258,7 +272,7 @@ class Supervisor:
         """The first control insists on valid files and says when it is ready; its successors keep the gateway alive."""
         options = self._options
         argv = [
-            *(sys.executable, "-m", "gateway.app.control_main"),
+            *self._programs.control,
             *("--config", str(options.config)),
             *("--admin", str(self._admin)),
             *("--control-socket", str(self._socket)),
@@ -273,7 +287,7 @@ class Supervisor:
 
     def _worker_argv(self, index: int) -> list[str]:
         return [
-            *(sys.executable, "-m", "gateway.app.worker_main"),
+            *self._programs.worker,
             *("--index", str(index)),
             *("--workers", str(self._options.workers)),
             *("--listen", str(self._listen)),
