@@ -1,7 +1,7 @@
 """How a candidate pool proves itself, as values: guards, rollout stages, shadow rules.
 
-``gateway.policy.compile`` builds them; the judge, the rollout engine and the shadow legs read them. Shares of live traffic are
-basis points (1/100 of a percent), other shares are numbers from 0 to 1.
+``gateway.policy.compile`` builds them; the judge, the rollout engine and the shadow legs read them. Shares of live
+traffic are basis points (1/100 of a percent), other shares are numbers from 0 to 1.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from gateway.model.facts import Profile
 class Guard(msgspec.Struct, frozen=True):
     """A limit on one metric of a (bucket, pool).
 
-    ``limit``: a share, or seconds for a latency. ``quantile`` only for latencies. ``margin``: tolerated loss against the
-    baseline, 0 to 1. ``or_ratio``: a latency within this multiple of the baseline's also passes. ``ratio``: tolerated multiple
-    of the baseline's failures. ``feed``: product | vote | session. ``critical`` guards decide alone.
-    ``check``: the recorded check that ``metric == "check"`` counts.
+    ``limit``: a share, or seconds for a latency. ``quantile`` only for latencies. ``margin``: tolerated loss against
+    the baseline, 0 to 1. ``or_ratio``: a latency within this multiple of the baseline's also passes. ``ratio``:
+    tolerated multiple of the baseline's failures. ``feed``: product | vote | session. ``critical`` guards decide
+    alone. ``check``: the recorded check that ``metric == "check"`` counts.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Stage(msgspec.Struct, frozen=True):
 class Rollout(msgspec.Struct, frozen=True):
     """A candidate on its way through stages, bucket by bucket.
 
-    ``identity`` changes when it is another rollout: other pools or other buckets, not other stages or guards; state survives
-    a reload while it stays. ``matches`` looks at bucket fields only. ``reentry_after_s`` None = only a person lets a rolled-back
-    bucket in again. ``control_bp`` stays on the baseline after 100 %.
+    ``identity`` changes when it is another rollout: other pools or other buckets, not other stages or guards; state
+    survives a reload while it stays. ``matches`` looks at bucket fields only. ``reentry_after_s`` None = only a
+    person lets a rolled-back bucket in again. ``control_bp`` stays on the baseline after 100 %.
     """
 
     name: str
@@ -71,7 +71,8 @@ class Rollout(msgspec.Struct, frozen=True):
 class Shadow(msgspec.Struct, frozen=True):
     """Which requests are mirrored, to where, and how much of it. ``sample``, ``noise`` and ``likelihood`` are shares.
 
-    ``rate``: requests per second at most, None = unlimited. ``queue``: waiting legs at most; the next is dropped and counted.
+    ``rate``: requests per second at most, None = unlimited. ``queue``: waiting legs at most; the next is dropped and
+    counted.
     """
 
     name: str

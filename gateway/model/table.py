@@ -198,14 +198,15 @@ def _whole_profile(profile: Profile) -> object:
 
 
 class Table(msgspec.Struct, frozen=True):
-    """One generation. ``names`` maps every name a client may use (model, alias, adapter, base:adapter) to (model,
-    adapter | None).
+    """One generation.
 
-    ``keys`` maps SHA-256 digests of API keys to tenant names. ``anonymous`` is the tenant of callers without a
-    key, or None.
-    ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with the other
-    finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the same key only if
-    no rule can tell them apart. ``buckets`` holds the labels ``core.classify`` gave, at most ``classifier.bucket_most``.
+    ``names`` maps every name a client may use (model, alias, adapter, base:adapter) to (model, adapter | None).
+
+    ``keys`` maps SHA-256 digests of API keys to tenant names. ``anonymous`` is the tenant of callers without a key,
+    or None. ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with
+    the other finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the
+    same key only if no rule can tell them apart. ``buckets`` holds the labels ``core.classify`` gave, at most
+    ``classifier.bucket_most``.
     """
 
     generation: int

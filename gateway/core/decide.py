@@ -1,0 +1,189 @@
+"""Which pools may serve a request, in which order, and why the others may not. Pure.
+
+Eligible = serves the model ∧ carries the adapter in a validated precision ∧ context fits ∧ every matching constraint
+permits it. Nothing here widens: whatever comes after (arms, balance, retry, failover) picks from ``Decision.pools``
+and nowhere else. ``decide`` is the hot path and remembers its answers in ``Table.memo``; ``explain`` tells the same
+story in full and remembers nothing. Called by ``dataplane`` for every request and by the CLI.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gateway.model.decision import Decision, Exclusion
+from gateway.model.facts import Profile
+from gateway.model.table import Constraint, Model, Pool, Table
+
+MEMO_MOST = 4096
+NO_ROUTE = "none"
+
+
+class ConstraintEffect(msgspec.Struct, frozen=True):
+    """One constraint seen from one request. ``excludes``: (pool, objection) of the model's pools it rules out."""
+
+    name: str
+    condition: str
+    applies: bool
+    requires: str
+    excludes: tuple[tuple[str, str], ...]
+
+
+class RouteStep(msgspec.Struct, frozen=True):
+    """One route in the order of the policy, and whether it matches."""
+
+    name: str
+    condition: str
+    matches: bool
+    pools: tuple[str, ...]
+
+
+class PoolVerdict(msgspec.Struct, frozen=True):
+    """One pool of the request's model. ``place``: 1-based in the decision, 0 = not in it. ``reasons`` why not."""
+
+    pool: str
+    precision: str
+    place: int
+    reasons: tuple[str, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A decision with everything that led to it."""
+
+    profile: Profile
+    decision: Decision
+    constraints: tuple[ConstraintEffect, ...]
+    routes: tuple[RouteStep, ...]
+    pools: tuple[PoolVerdict, ...]
+
+
+def decide(table: Table, profile: Profile) -> Decision:
+    """The decision on one request. ``pools`` empty = refuse; ``exclusions`` say why.
+
+    Equal for all profiles with the same ``table.memo_key``, and remembered under it.
+    """
+    key = table.memo_key(profile)
+    found = table.memo.get(key)
+    if found is not None:
+        return found  # type: ignore[return-value]  # only this function writes the memo
+    decision = _decide(table, profile)
+    if len(table.memo) >= MEMO_MOST:
+        table.memo.clear()
+    table.memo[key] = decision
+    return decision
+
+
+def _decide(table: Table, profile: Profile) -> Decision:
+    applying = tuple(constraint for constraint in table.constraints if constraint.matches(profile))
+    names = tuple(constraint.name for constraint in applying)
+    route = next((route for route in table.routes if route.matches(profile)), None)
+    if route is None:
+        return Decision(rule=NO_ROUTE, pools=(), constraints=names)
+    eligible: list[str] = []
+    exclusions: list[Exclusion] = []
+    for name in route.pools:
+        pool = table.pools[name]
+        if pool.model != profile.model:
+            continue
+        exclusion = next(objections(table.models.get(pool.model), pool, profile, applying), None)
+        if exclusion is None:
+            eligible.append(name)
+        else:
+            exclusions.append(exclusion)
+    pools = tuple(eligible)
+    return Decision(
+        rule=route.name,
+        pools=pools,
+        exclusions=tuple(exclusions),
+        constraints=names,
+        rollout=_rollout(table, profile, pools),
+    )
+
+
+def objections(
+    model: Model | None, pool: Pool, profile: Profile, applying: tuple[Constraint, ...]
+) -> Iterator[Exclusion]:
+    """Everything that rules ``pool`` out for this request; nothing = it is eligible.
+
+    Reasons hold no number of the request, because one decision is remembered for many requests.
+    """
+    if pool.model != profile.model:
+        yield Exclusion(pool.name, "model", f"serves {pool.model}")
+        return
+    if profile.adapter is not None:
+        if profile.adapter not in pool.adapters:
+            yield Exclusion(pool.name, "adapter", f"does not carry adapter {profile.adapter}")
+        elif not _validated(model, pool, profile.adapter):
+            reason = f"adapter {profile.adapter} is not validated on {pool.precision.weights}"
+            yield Exclusion(pool.name, "adapter", reason)
+    window = window_of(model, pool)
+    if window is not None and profile.context_tokens > window:
+        reason = f"prompt and reserved output exceed its context window of {window:,} tokens"
+        yield Exclusion(pool.name, "context_window", reason)
+    for constraint in applying:
+        if not constraint.permits(pool):
+            yield Exclusion(pool.name, constraint.name, constraint.objection(pool) or f"requires {constraint.requires}")
+
+
+def window_of(model: Model | None, pool: Pool) -> int | None:
+    """Context tokens that fit into ``pool``: the smaller of its own and its model's window; ``None`` = not known."""
+    windows = [
+        window for window in (pool.context_window, model.context_window if model else None) if window is not None
+    ]
+    return min(windows, default=None)
+
+
+def _validated(model: Model | None, pool: Pool, adapter: str) -> bool:
+    known = model.adapters.get(adapter) if model else None
+    return known is not None and (not known.validated_on or pool.precision.weights in known.validated_on)
+
+
+def _rollout(table: Table, profile: Profile, pools: tuple[str, ...]) -> str | None:
+    """The rollout that this request takes part in.
+
+    The first whose buckets match and both of whose pools are eligible.
+    """
+    for rollout in table.rollouts:
+        if rollout.candidate in pools and rollout.baseline in pools and rollout.matches(profile):
+            return rollout.name
+    return None
+
+
+def explain(table: Table, profile: Profile) -> Explanation:
+    """The same decision with every constraint, route and pool spelled out."""
+    applying = tuple(constraint for constraint in table.constraints if constraint.matches(profile))
+    mine = [pool for pool in table.pools.values() if pool.model == profile.model]
+    decision = _decide(table, profile)
+    effects = tuple(
+        ConstraintEffect(
+            name=constraint.name,
+            condition=constraint.condition,
+            applies=constraint in applying,
+            requires=constraint.requires,
+            excludes=tuple((pool.name, constraint.objection(pool)) for pool in mine if not constraint.permits(pool))
+            if constraint in applying
+            else (),
+        )
+        for constraint in table.constraints
+    )
+    routes = tuple(
+        RouteStep(route.name, route.condition, route.matches(profile), route.pools) for route in table.routes
+    )
+    verdicts = tuple(_verdict(table, profile, pool, decision, applying) for pool in mine)
+    return Explanation(
+        profile, decision, effects, routes, tuple(sorted(verdicts, key=lambda v: (v.place or 99_999, v.pool)))
+    )
+
+
+def _verdict(
+    table: Table, profile: Profile, pool: Pool, decision: Decision, applying: tuple[Constraint, ...]
+) -> PoolVerdict:
+    place = decision.pools.index(pool.name) + 1 if pool.name in decision.pools else 0
+    reasons = [
+        f"{exclusion.by}: {exclusion.reason}"
+        for exclusion in objections(table.models.get(pool.model), pool, profile, applying)
+    ]
+    if decision.rule == NO_ROUTE:
+        reasons.append("no route matches")
+    elif place == 0 and all(exclusion.pool != pool.name for exclusion in decision.exclusions):
+        reasons.append(f"route {decision.rule} does not name it")
+    return PoolVerdict(pool.name, pool.precision.label, place, tuple(reasons))

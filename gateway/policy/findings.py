@@ -1,0 +1,111 @@
+"""What pydantic says about a policy, in the words of the person who wrote it: place, fault, mend.
+
+Never repeats a value that could be a secret. Called by ``load``.
+"""
+
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gateway.errors import PolicyError
+from gateway.policy.schema import Policy
+from gateway.policy.schema.values import did_you_mean
+from gateway.policy.tree import Path, Tree, dotted
+
+_EXPECTED = {
+    "string_type": "text expected",
+    "bool_type": "true or false expected",
+    "bool_parsing": "true or false expected",
+    "int_type": "a whole number expected",
+    "int_parsing": "a whole number expected",
+    "int_from_float": "a whole number expected",
+    "float_type": "a number expected",
+    "float_parsing": "a number expected",
+    "list_type": "a list expected",
+    "dict_type": "a mapping expected",
+    "model_type": "a mapping expected",
+    "model_attributes_type": "a mapping expected",
+}
+
+
+@cache
+def json_schema() -> dict[str, Any]:
+    """The policy's JSON schema, for editors."""
+    schema = Policy.model_json_schema(by_alias=True, mode="validation")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "Quantgate policy",
+        "patternProperties": {"^x-": {}},
+    }
+
+
+def explain_rejection(error: ValidationError, tree: Tree) -> list[PolicyError]:
+    """One finding per fault."""
+    return [_finding(detail, tree) for detail in error.errors(include_url=False, include_input=True)]
+
+
+def _finding(detail: ErrorDetails, tree: Tree) -> PolicyError:
+    path: Path = tuple(step for step in detail["loc"] if step != "[key]")
+    kind = detail["type"]
+    context: dict[str, Any] = detail.get("ctx") or {}
+    place = tree.place(path)
+    if kind == "extra_forbidden":
+        key = str(path[-1])
+        known = known_keys(path[:-1])
+        mend = did_you_mean(key, known) or (f"known here: {', '.join(known)}" if known else "")
+        return tree.keys.get(path, place).finding(f"unknown key {dotted(path)}", mend)
+    if kind == "missing":
+        return place.finding(f"{dotted(path)} is missing")
+    if kind == "policy":
+        return place.finding(f"{dotted(path)}: {context['message']}", context["mend"])
+    if detail["loc"] and detail["loc"][-1] == "[key]":
+        place = tree.keys.get(path, place)
+    return place.finding(f"{dotted(path)}: {_words(kind, context, detail)}", _text_mend(kind, detail))
+
+
+def _words(kind: str, context: dict[str, Any], detail: ErrorDetails) -> str:
+    if kind in _EXPECTED:
+        given = detail["input"]
+        return _EXPECTED[kind] + ("" if given is not None else ", but there is nothing")
+    if kind == "too_short":
+        return "must not be empty" if context.get("min_length") == 1 else f"needs at least {context.get('min_length')}"
+    if kind == "literal_error":
+        return f"{context.get('expected')} expected"
+    return detail["msg"][:1].lower() + detail["msg"][1:]
+
+
+def _text_mend(kind: str, detail: ErrorDetails) -> str:
+    if kind == "string_type" and isinstance(detail["input"], int | float):
+        return "put it in quotes"
+    return ""
+
+
+def known_keys(path: Path) -> list[str]:
+    """The keys that the language knows at ``path``."""
+    schemas = [json_schema()]
+    for step in path:
+        schemas = [inner for schema in schemas for inner in _descend(schema, step)]
+    return sorted({key for schema in schemas for flat in _flat(schema) for key in flat.get("properties", {})})
+
+
+def _descend(schema: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for flat in _flat(schema):
+        if isinstance(step, int):
+            found += [flat["items"]] if isinstance(flat.get("items"), dict) else []
+        elif step in flat.get("properties", {}):
+            found.append(flat["properties"][step])
+        elif isinstance(flat.get("additionalProperties"), dict):
+            found.append(flat["additionalProperties"])
+    return found
+
+
+def _flat(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alternatives of a schema, references followed."""
+    if (reference := schema.get("$ref")) is not None:
+        return _flat(json_schema()["$defs"][reference.rsplit("/", 1)[-1]])
+    alternatives = schema.get("anyOf")
+    return [flat for inner in alternatives for flat in _flat(inner)] if alternatives else [schema]

@@ -1,0 +1,75 @@
+"""A path becomes a policy that is known to be good, or a rejection with every fault found.
+
+Order: bytes at one moment, trees, one merged set, the schema, then what a schema cannot see. The result is the
+canonical JSON that control publishes and workers compile; its digest depends on meaning only, not on comments or
+layout. Called by control's reload and by the CLI.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import orjson
+from pydantic import ValidationError
+
+from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.policy.document import Snapshot, snapshot
+from gateway.policy.findings import explain_rejection
+from gateway.policy.hardware import check_hardware
+from gateway.policy.merge import merged_tree
+from gateway.policy.reach import check_reach
+from gateway.policy.references import check_references
+from gateway.policy.schema import Policy
+from gateway.policy.tree import Tree
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A good policy.
+
+    ``document``: canonical JSON; ``digest``: its SHA-256 in hex; ``files``: those it was read from.
+    """
+
+    document: bytes
+    digest: str
+    warnings: tuple[PolicyError, ...]
+    files: tuple[str, ...]
+    fingerprint: str
+
+
+def load(path: Path | str) -> Loaded:
+    """Read and check the policy at ``path`` (file or folder). Raises ``PolicyRejectedError`` with all findings."""
+    return load_snapshot(snapshot(Path(path)))
+
+
+def load_snapshot(source: Snapshot) -> Loaded:
+    """Check a policy whose bytes are at hand. Raises ``PolicyRejectedError`` with all findings."""
+    policy, tree, files = read_policy(source)
+    findings = [*check_references(policy, tree), *check_hardware(policy, tree)]
+    _refuse_errors(findings, files)
+    findings += check_reach(policy, tree)
+    _refuse_errors(findings, files)
+    document = orjson.dumps(policy.canonical(), option=orjson.OPT_SORT_KEYS)
+    return Loaded(document, hashlib.sha256(document).hexdigest(), _ordered(findings, files), files, source.fingerprint)
+
+
+def read_policy(source: Snapshot) -> tuple[Policy, Tree, tuple[str, ...]]:
+    """The well-formed policy with its places; names and rules are not checked yet."""
+    tree, findings, files = merged_tree(source)
+    _refuse_errors(findings, files)
+    try:
+        policy = Policy.model_validate(tree.data)
+    except ValidationError as error:
+        raise PolicyRejectedError(_ordered(explain_rejection(error, tree), files)) from None
+    return policy, tree, files
+
+
+def _refuse_errors(findings: Sequence[PolicyError], files: tuple[str, ...]) -> None:
+    if any(finding.severity == "error" for finding in findings):
+        raise PolicyRejectedError(_ordered(findings, files))
+
+
+def _ordered(findings: Sequence[PolicyError], files: tuple[str, ...]) -> tuple[PolicyError, ...]:
+    order = {name: index for index, name in enumerate(files)}
+    unique = dict.fromkeys(findings)
+    return tuple(sorted(unique, key=lambda finding: (order.get(finding.file, -1), finding.line, finding.column)))

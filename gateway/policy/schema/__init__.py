@@ -1,0 +1,10 @@
+"""Every key a policy may have, as pydantic models. Nothing else in the package knows how a key is spelt.
+
+``values`` (numbers, durations, shares, secrets) → ``serving`` (models, pools, tenants, gateway) → ``rules``
+(conditions, classification, constraints, routes) → ``proving`` (shadow, rollouts, guards) → ``oversight`` (evidence,
+records, webhooks, operators) → ``root`` (the whole set).
+"""
+
+from gateway.policy.schema.root import Policy
+
+__all__ = ["Policy"]

@@ -1,0 +1,234 @@
+"""How a candidate pool proves itself: shadow traffic, rollouts in stages, and the guards that judge both."""
+
+import re
+from typing import Annotated
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from gateway.policy.schema.rules import ApiWord, PrivilegeWord, StructuredWord, ToolUseWord, When
+from gateway.policy.schema.values import (
+    Among,
+    Count,
+    CountFromZero,
+    Duration,
+    Many,
+    Name,
+    PositiveDuration,
+    PositiveShare,
+    Rate,
+    Ratio,
+    ServedName,
+    Share,
+    Strict,
+    Word,
+    did_you_mean,
+    read_duration,
+    read_share,
+    refuse,
+)
+
+RATES = ("error_rate", "format_error_rate", "tool_failure_rate", "refusal_rate", "degenerate_rate", "feedback_rate")
+LATENCIES = ("ttft", "tpot", "token_gap", "total")
+PAIRS = ("agreement", "likelihood_gap")
+METRICS = (*RATES, "check", *LATENCIES, *PAIRS)
+_PER = {"day": 365.25, "week": 52.1775, "month": 12.0, "year": 1.0}
+_FREQUENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:per|/)\s*(day|week|month|year)")
+
+
+def _frequency(value: object) -> float:
+    if isinstance(value, str) and (match := _FREQUENCY.fullmatch(value.strip())):
+        number = float(match[1]) * _PER[match[2]]
+    elif isinstance(value, float):
+        number = value
+    else:
+        refuse("a frequency such as '1 per year' expected")
+    if not 0 < number <= 100_000:
+        refuse("a frequency above 0 expected", "the engine divides it over all series; 1 per year is the default")
+    return number
+
+
+Frequency = Annotated[
+    float, BeforeValidator(_frequency), WithJsonSchema({"type": ["string", "number"], "description": "1 per year"})
+]
+
+
+class Shadow(Strict):
+    """Mirrors a share of matching traffic to a candidate, and a share of that to the baseline once more."""
+
+    name: Name
+    when: When | None = None
+    sample: PositiveShare
+    candidate: Name
+    baseline: Name | None = Field(default=None, description="left out: the model's baseline")
+    noise_leg: Share = Field(default=0.2, description="share of pairs that get a second run of the baseline")
+    inflight: Count = Field(default=16, description="shadow requests in flight at most")
+    rate: Rate | None = Field(default=None, description="shadow requests per second at most")
+    queue: CountFromZero = Field(
+        default=64, description="shadow requests waiting at most; further ones are dropped and counted"
+    )
+    timeout: PositiveDuration = 120.0
+    likelihood: Share = Field(default=0.0, description="share of pairs scored teacher-forced, where the runtime can")
+    embedding: bool = False
+    judge: bool = False
+
+
+class BucketSelection(Strict):
+    """The buckets a rollout moves through, by the fields that buckets are made of."""
+
+    api: Many[ApiWord] | None = None
+    model: Many[ServedName] | None = None
+    adapter: Many[ServedName] | None = None
+    length: Many[Word] | None = None
+    task: Many[Word] | None = None
+    tools: Many[PrivilegeWord] | None = None
+    tool_use: Many[ToolUseWord] | None = None
+    structured: Many[StructuredWord] | None = None
+    tenant: Many[Name] | None = None
+    tier: Many[Word] | None = None
+    stream: bool | None = None
+
+
+class AtLeast(Strict):
+    """What a stage must have seen before it can advance."""
+
+    time: Duration = 86_400.0
+    requests: CountFromZero = 300
+    pairs: CountFromZero = 200
+
+
+class AtMost(Strict):
+    """How long a stage may go on without enough evidence before it is held and someone is told."""
+
+    time: PositiveDuration = 1_209_600.0
+
+
+class Stage(Strict):
+    """One step of a rollout: a share of mirrored traffic, or a share of live traffic."""
+
+    shadow: PositiveShare | None = None
+    weight: PositiveShare | None = None
+    at_least: AtLeast = AtLeast()
+    at_most: AtMost = AtMost()
+
+    @model_validator(mode="after")
+    def _one_share(self) -> "Stage":
+        if (self.shadow is None) == (self.weight is None):
+            refuse("a stage has exactly one of shadow, weight")
+        return self
+
+
+class Promote(Strict):
+    """Who must agree before a stage advances; 0 = by evidence alone."""
+
+    approvals: Annotated[int, Field(ge=0, le=5)] = 0
+
+
+class Reentry(Strict):
+    """How a bucket that was rolled back comes in again by itself. Left out: only a person lets it in."""
+
+    after: PositiveDuration
+    most: Count = Field(default=1, description="times in a row, for the same deployment record")
+
+
+class Rollout(Strict):
+    """Takes a candidate through stages, bucket by bucket, and back."""
+
+    name: Name
+    description: str | None = None
+    buckets: BucketSelection = BucketSelection()
+    candidate: Name
+    baseline: Name | None = Field(default=None, description="left out: the model's baseline")
+    stages: list[Stage] = Field(min_length=1)
+    promote: Promote = Promote()
+    guards: Many[Name]
+    control: Share = Field(default=0.02, description="share that stays on the baseline after 100%, to compare with")
+    reentry: Reentry | None = None
+
+    @model_validator(mode="after")
+    def _rising(self) -> "Rollout":
+        weights = [stage.weight for stage in self.stages if stage.weight is not None]
+        if any(stage.shadow is not None for stage in self.stages[len(self.stages) - len(weights) :]):
+            refuse("shadow stages come before the stages with a weight")
+        if weights != sorted(set(weights)):
+            refuse("the weights of the stages must rise")
+        return self
+
+
+class Guard(Strict):
+    """A limit on one metric of a bucket and pool, absolute or against the baseline."""
+
+    metric: Annotated[str, Among(METRICS)]
+    check: Word | None = Field(default=None, description="the recorded check that `metric: check` counts")
+    limit: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="a share, or a duration for a latency"
+    )
+    quantile: PositiveShare | None = None
+    margin_to_baseline: Share | None = None
+    or_ratio_to_baseline: Ratio | None = None
+    ratio_to_baseline: Ratio | None = None
+    critical: bool = False
+    feed: Annotated[str, Among(("product", "vote", "session"))] | None = None
+    block: PositiveDuration | None = None
+    deadline: PositiveDuration | None = None
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _read_limit(cls, value: object, info: ValidationInfo) -> object:
+        """The limit of a latency is a duration, any other a share."""
+        if value is None:
+            return None
+        return read_duration(value) if info.data.get("metric") in LATENCIES else read_share(value)
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Guard":
+        comparisons = (self.margin_to_baseline, self.or_ratio_to_baseline, self.ratio_to_baseline)
+        if (self.metric == "check") != (self.check is not None):
+            refuse("`metric: check` and `check: NAME` belong together")
+        if self.limit is None and all(bound is None for bound in comparisons):
+            refuse("the guard has no bound", "give it limit, margin_to_baseline or ratio_to_baseline")
+        if self.metric in LATENCIES:
+            if self.quantile is None or self.quantile >= 1:
+                refuse("a guard on a latency needs a quantile below 100%", "for example quantile: 99%")
+            if self.margin_to_baseline is not None:
+                refuse("a latency is compared by or_ratio_to_baseline, not by a margin")
+        elif self.quantile is not None:
+            refuse("only latencies have a quantile")
+        if self.metric in PAIRS and (self.limit is not None or self.margin_to_baseline is None):
+            refuse(f"{self.metric} is judged against the baseline only", "give it margin_to_baseline")
+        return self
+
+
+class FalseRollbacks(Strict):
+    """How often, over all series together, a good pool may be rolled back; the engine divides it."""
+
+    at_most: Frequency = 1.0
+    series: Count = Field(default=1024, description="series the budget is divided over; more is an error")
+
+
+class Guards(BaseModel):
+    """Guards by name; `false_rollbacks` is the budget of all of them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Guard] = Field(init=False)
+
+    false_rollbacks: FalseRollbacks = FalseRollbacks()
+
+    @model_validator(mode="after")
+    def _names(self) -> "Guards":
+        for name in self.named():
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+                refuse(f"{name!r} cannot be the name of a guard", did_you_mean(name, ("false_rollbacks",)))
+        return self
+
+    def named(self) -> dict[str, Guard]:
+        """The guards by name."""
+        return self.__pydantic_extra__ or {}

@@ -1,0 +1,40 @@
+"""The whole policy set, as one value."""
+
+# ruff: noqa: RUF012 - pydantic copies mutable defaults for every instance
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gateway.policy.schema.oversight import Evidence, Operator, Records, Webhook
+from gateway.policy.schema.proving import Guards, Rollout, Shadow
+from gateway.policy.schema.rules import Classify, Constraint, Route
+from gateway.policy.schema.serving import Gateway, Model, Pool, Tenant
+from gateway.policy.schema.values import Name, ServedName, Strict
+
+
+class Policy(Strict):
+    """A complete, well-formed policy. That its names and rules make sense together is checked elsewhere."""
+
+    version: Literal[1]
+    standalone: bool = Field(default=False, description="complete by itself: not merged when its folder is loaded")
+    models: Annotated[dict[ServedName, Model], Field(min_length=1)]
+    pools: Annotated[dict[Name, Pool], Field(min_length=1)]
+    tenants: dict[Name, Tenant] = {}
+    classify: Classify = Classify()
+    constraints: list[Constraint] = []
+    routes: Annotated[list[Route], Field(min_length=1)]
+    shadow: list[Shadow] = []
+    rollouts: list[Rollout] = []
+    guards: Guards = Guards()
+    evidence: Evidence = Evidence()
+    records: Records = Records()
+    notify: list[Webhook] = []
+    operators: list[Operator] = []
+    gateway: Gateway = Gateway()
+
+    def canonical(self) -> dict[str, Any]:
+        """The normal form as plain data: what differs from the defaults, under the keys of the language."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"standalone"}) | {
+            "version": 1
+        }

@@ -1,0 +1,56 @@
+"""Secrets by reference: ``env:NAME`` or ``file:PATH``.
+
+Policies hold references only; values never appear in errors or logs.
+
+Called by the composition root, which binds it to the process's environment, and by ``compile`` through a function.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+Secret = Callable[[str], str]
+
+_MOST_BYTES = 64 * 1024
+
+
+class SecretError(Exception):
+    """A reference that cannot be resolved. The message names the reference, never a value."""
+
+
+def secrets_of(environ: Mapping[str, str], base: Path) -> Secret:
+    """Resolves ``env:NAME`` from ``environ`` and ``file:PATH`` relative to ``base``.
+
+    Surrounding white space is cut off.
+    """
+
+    def resolve(reference: str) -> str:
+        kind, _, name = reference.partition(":")
+        if kind == "env":
+            value = environ.get(name)
+            if value is None:
+                raise SecretError(f"{reference}: the environment variable is not set")
+        elif kind == "file":
+            value = _content(base / name, reference)
+        else:
+            raise SecretError("a secret reference begins with env: or file:")
+        value = value.strip()
+        if not value or any(ord(character) < 0x20 or ord(character) == 0x7F for character in value):
+            raise SecretError(f"{reference}: it is empty or not one line of text")
+        return value
+
+    return resolve
+
+
+def _content(path: Path, reference: str) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode()
+    except OSError as error:
+        raise SecretError(f"{reference}: {error.strerror or 'cannot be read'}") from None
+    except UnicodeDecodeError:
+        raise SecretError(f"{reference}: not UTF-8 text") from None
+
+
+def unresolved(reference: str) -> str:
+    """Stands in where only the shape of a policy matters: a value that differs for different references."""
+    return f"unresolved-{reference}"
