@@ -1,0 +1,204 @@
+"""What an answer says about itself: content or not, error, usage, why it ended. By shape, over all three API families.
+
+Works on parsed events and on whole JSON bodies; framing of streams is ``gateway.core.sse``. Everything here tolerates
+odd upstream answers (null, missing, wrong types): an observer may never break what it observes.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import orjson
+
+Json = dict[str, Any]
+
+PARSE_MOST = 65_536
+"""Bodies up to this many bytes are parsed whole; of longer ones only the end is looked at."""
+
+_TAIL = 4_096
+_NOT_OUTPUT = frozenset(("role", "name", "id", "type"))
+_VALUES = json.JSONDecoder()
+_USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
+_FINISH = re.compile(rb'"(?:finish_reason|stop_reason)"\s*:\s*"([a-z_]{1,40})"')
+
+# Runtimes' words for the end of an answer, as OpenAI's chat API says them. A closed set, so it can label a metric.
+_REASONS = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "completed": "stop",
+    "eos": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "incomplete": "length",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "abort": "abort",
+    "cancelled": "abort",
+    "error": "error",
+    "failed": "error",
+}
+
+
+class AnswerInfo(msgspec.Struct, frozen=True):
+    """Token counts (-1 = not said), a normalised ``finish_reason`` ("" = none seen, ``other`` = a word of its own), the
+    error object if there was one, and whether the stream's own terminator was seen."""
+
+    prompt_tokens: int = -1
+    cached_tokens: int = -1
+    completion_tokens: int = -1
+    finish_reason: str = ""
+    error: Json | None = None
+    done: bool = False
+
+
+def parse(data: bytes) -> object:
+    """A JSON value; lone surrogates are let through. ``ValueError`` for what is not JSON or nests too deeply."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in data or len(data) > PARSE_MOST:
+            raise
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def is_content(event: Json) -> bool:
+    """Whether an event carries output: text, reasoning, a tool call, audio. Not a role, not an empty string, not usage.
+
+    Any non-empty member of a delta counts, not only known names: a runtime's new kind of output must commit the answer
+    and start the clock just as text does.
+    """
+    choices = event.get("choices")
+    if type(choices) is list:
+        return any(_choice_has_content(choice) for choice in choices if type(choice) is dict)
+    kind = event.get("type")
+    if type(kind) is not str:
+        return False
+    delta = event.get("delta")
+    if kind == "content_block_delta":
+        return _any_output(delta)
+    if kind == "content_block_start":
+        block = event.get("content_block")
+        return type(block) is dict and (block.get("type") == "tool_use" or bool(block.get("text")))
+    if kind.endswith(".delta"):
+        return bool(delta)
+    if kind == "response.output_item.added":
+        item = event.get("item")
+        return type(item) is dict and str(item.get("type")).endswith("_call")
+    return False
+
+
+def _choice_has_content(choice: Json) -> bool:
+    return bool(choice.get("text")) or _any_output(choice.get("delta")) or _any_output(choice.get("message"))
+
+
+def _any_output(delta: object) -> bool:
+    return type(delta) is dict and any(value and key not in _NOT_OUTPUT for key, value in delta.items())
+
+
+def error_of(answer: Json) -> Json | None:
+    """The error object of an event or body, in any of the runtimes' shapes; None when there is none."""
+    error = answer.get("error")
+    if error:
+        return error if type(error) is dict else {"message": str(error)}
+    if answer.get("object") == "error" or answer.get("type") == "error":
+        return answer
+    if answer.get("type") == "response.failed":
+        response = answer.get("response")
+        inner = response.get("error") if type(response) is dict else None
+        return inner if type(inner) is dict else {"message": "response.failed"}
+    if "detail" in answer and "choices" not in answer and "model" not in answer:
+        return {"message": str(answer["detail"])}
+    return None
+
+
+def usage_of(answer: Json) -> tuple[int, int, int] | None:
+    """(prompt, cached, completion) tokens of an event or body, -1 where unsaid; None without a usage object."""
+    usage = answer.get("usage")
+    if type(usage) is not dict:
+        inner = answer.get("response") or answer.get("message")
+        usage = inner.get("usage") if type(inner) is dict else None
+        if type(usage) is not dict:
+            return None
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    cached = details.get("cached_tokens") if type(details) is dict else usage.get("cache_read_input_tokens")
+    return (
+        _count(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        _count(cached),
+        _count(usage.get("completion_tokens", usage.get("output_tokens"))),
+    )
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 40 else -1
+
+
+def finish_of(answer: Json) -> str:
+    """Why an event or body says it ended, normalised; "" when it does not. Of several choices the last that says."""
+    choices = answer.get("choices")
+    if type(choices) is list:
+        found = ""
+        for choice in choices:
+            reason = choice.get("finish_reason") if type(choice) is dict else None
+            if reason:
+                found = _reason(reason)
+        return found
+    if "stop_reason" in answer:
+        return _reason(answer["stop_reason"])
+    delta = answer.get("delta")
+    if type(delta) is dict and "stop_reason" in delta:
+        return _reason(delta["stop_reason"])
+    response = answer.get("response") if type(answer.get("response")) is dict else answer
+    if type(response) is dict and response.get("object") == "response":
+        status = response.get("status")
+        details = response.get("incomplete_details")
+        if status == "incomplete" and type(details) is dict:
+            return _reason(details.get("reason"))
+        return _reason(status) if status in _REASONS else ""
+    return ""
+
+
+def _reason(word: object) -> str:
+    if not word:
+        return ""
+    return _REASONS.get(word, "other") if type(word) is str else "other"
+
+
+def answer_info(body: bytes) -> AnswerInfo:
+    """What a JSON answer says. Bodies over ``PARSE_MOST`` are read from their end, where every runtime puts usage."""
+    if len(body) > PARSE_MOST:
+        return _from_end(body)
+    try:
+        answer = parse(body)
+    except ValueError:
+        return AnswerInfo()
+    if type(answer) is not dict:
+        return AnswerInfo()
+    return AnswerInfo(*(usage_of(answer) or (-1, -1, -1)), finish_of(answer), error_of(answer), True)
+
+
+def _from_end(body: bytes) -> AnswerInfo:
+    tail = body[-_TAIL:]
+    usage = None
+    for found in _USAGE.finditer(tail):
+        usage = usage_at(tail, found.end()) or usage
+    reasons = _FINISH.findall(tail)
+    reason = _reason(reasons[-1].decode()) if reasons else ""
+    return AnswerInfo(*(usage or (-1, -1, -1)), reason, None, body.rstrip().endswith(b"}"))
+
+
+def usage_at(data: bytes, at: int) -> tuple[int, int, int] | None:
+    """The usage object that begins at ``at``, if it is whole."""
+    try:
+        value, _ = _VALUES.raw_decode(data[at:].decode("latin-1"))
+    except (ValueError, RecursionError):
+        return None
+    return usage_of({"usage": value})

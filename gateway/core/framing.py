@@ -1,0 +1,35 @@
+"""Where events of a stream begin and end, and what data they carry (WHATWG event-stream rules).
+
+LF, CR and CRLF end lines, a blank line ends an event. Works on bytes in memory; state over reads is its callers' own
+(``gateway.core.sse``, ``gateway.core.usage``).
+"""
+
+import re
+
+_EOL = rb"(?>\r\n|[\r\n])"
+BOUNDARY = re.compile(_EOL + _EOL)
+LINE_END = re.compile(_EOL)
+CR = 13
+
+
+def payload(block: bytes) -> bytes | None:
+    """The data of one event, its lines joined; None for a block without any (comments, a lone event name)."""
+    lines = [
+        line[6:] if line[5:6] == b" " else line[5:]
+        for line in block.splitlines()
+        if line[:5] == b"data:" or line == b"data"
+    ]
+    return b"\n".join(lines) if lines else None
+
+
+def event_ends(data: bytes) -> list[int]:
+    """Where each blank line in ``data`` ends, in order. Byte searches are far quicker than the pattern, and most
+    streams have no CR."""
+    if CR in data:
+        return [boundary.end() for boundary in BOUNDARY.finditer(data)]
+    ends: list[int] = []
+    at = data.find(b"\n\n")
+    while at >= 0:
+        ends.append(at + 2)
+        at = data.find(b"\n\n", at + 2)
+    return ends

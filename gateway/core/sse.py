@@ -1,0 +1,229 @@
+"""Looking at a relayed event stream without standing in its way.
+
+``Scanner`` counts events and finds the first output; after that it only counts and keeps the stream's last bytes, which
+``info`` parses once at the end. The result is the same however the bytes are split, memory is bounded, and odd input
+never raises. What events mean is ``gateway.core.answer``, where they end ``gateway.core.framing``; both, and the
+``UsageStripper``, are offered here too, because whoever relays a stream needs them together.
+"""
+
+import re
+
+from gateway.core.answer import (
+    AnswerInfo,
+    Json,
+    answer_info,
+    error_of,
+    finish_of,
+    is_content,
+    parse,
+    usage_at,
+    usage_of,
+)
+from gateway.core.framing import CR, LINE_END, event_ends, payload
+from gateway.core.usage import UsageStripper
+
+__all__ = [
+    "FIRST_EVENT_MOST",
+    "TAIL_BYTES",
+    "AnswerInfo",
+    "Scanner",
+    "UsageStripper",
+    "answer_info",
+    "finish_info",
+    "is_content",
+    "payload",
+]
+
+FIRST_EVENT_MOST = 65_536
+"""An event longer than this before any output counts as output: no role-only event is that long."""
+
+TAIL_BYTES = 4_096
+"""How much of a stream's end is kept: the last output, the finish, usage and terminator events."""
+
+_HELD_MOST = TAIL_BYTES + 2_048
+_HEAD = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
+_USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
+# Events that end a stream which names its events, and what they say when their own data is too long to keep.
+_FINAL_NAMES = {
+    "message_stop": "",
+    "response.completed": "stop",
+    "response.incomplete": "length",
+    "response.failed": "error",
+}
+
+
+class Scanner:
+    """One per stream. ``events`` ended so far, ``bytes`` fed; ``content``: output has begun; ``error``: an error event
+    that came before any output."""
+
+    __slots__ = (
+        *("bytes", "content", "error", "events"),
+        *("_buffer", "_clean", "_cr", "_data", "_final", "_held", "_line", "_reason", "_tail", "_usage"),
+    )
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.bytes = 0
+        self.content = False
+        self.error: Json | None = None
+        self._tail: list[bytes] = []
+        self._held = 0
+        # Counting: at a line's start in a block without data so far | head of the unfinished line | after a CR.
+        self._clean = True
+        self._line = b""
+        self._data = False
+        self._cr = False
+        # Until output begins: the unfinished event, and what finished ones said.
+        self._buffer = b""
+        self._usage: tuple[int, int, int] | None = None
+        self._reason = ""
+        self._final = ""  # the latest event name
+
+    def feed(self, data: bytes) -> int:
+        """Takes the next bytes as they came; returns how many events they ended."""
+        size = len(data)
+        self.bytes += size
+        self._tail.append(data)
+        held = self._held + size
+        if held > _HELD_MOST:
+            kept = b"".join(self._tail)[-TAIL_BYTES:]
+            self._tail = [kept]
+            held = len(kept)
+        self._held = held
+        ended = 0
+        # One-line events from boundary to boundary, which is how runtimes write them, are counted without splitting.
+        if self._clean and data[-2:] == b"\n\n" and data[:5] == b"data:" and CR not in data:
+            lines = data.count(b"\n")
+            if lines == 2:
+                ended = 1
+            elif lines == 2 * data.count(b"\n\n") and 2 * data.count(b"\n\ndata:") == lines - 2:
+                ended = lines // 2
+        if ended:
+            self.events += ended
+        elif size:
+            ended = self._count(data)
+        if not self.content:
+            self._inspect(data)
+        return ended
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the last event is closed: what follows begins a new one."""
+        return self._clean
+
+    def info(self) -> AnswerInfo:
+        """What the stream said about itself up to here. Parses at most ``TAIL_BYTES``."""
+        tail = b"".join(self._tail)[-TAIL_BYTES:]
+        found = finish_info(tail, whole=self.bytes <= TAIL_BYTES)
+        # The Messages API tells the prompt's size at the start and the completion's at the end.
+        prompt, cached, completion = self._usage or (-1, -1, -1)
+        return AnswerInfo(
+            found.prompt_tokens if found.prompt_tokens >= 0 else prompt,
+            found.cached_tokens if found.cached_tokens >= 0 else cached,
+            found.completion_tokens if found.completion_tokens >= 0 else completion,
+            found.finish_reason or self._reason or _FINAL_NAMES.get(self._final, ""),
+            found.error or self.error,
+            found.done or self._final in _FINAL_NAMES,
+        )
+
+    def _count(self, data: bytes) -> int:
+        """Line by line, for whatever the quick way does not prove."""
+        if self._cr and data[:1] == b"\n":
+            data = data[1:]
+        if not data:
+            self._cr = False
+            self._clean = not self._data and not self._line
+            return 0
+        self._cr = data[-1] == CR
+        lines = (self._line + data).splitlines()
+        at_start = data[-1:] in (b"\n", b"\r")
+        self._line = b"" if at_start else lines.pop()[:_HEAD]
+        ended = 0
+        has_data = self._data
+        for line in lines:
+            if not line:
+                ended += has_data
+                has_data = False
+            elif line[:5] == b"data:" or line == b"data":
+                has_data = True
+            elif line[:6] == b"event:":
+                self._final = line[6:_HEAD].strip().decode("latin-1")
+        self._data = has_data
+        self._clean = at_start and not self._cr and not has_data
+        self.events += ended
+        return ended
+
+    def _inspect(self, data: bytes) -> None:
+        buffer = self._buffer + data
+        start = 0
+        for end in event_ends(buffer):
+            self._look(buffer[start:end].strip(b"\r\n"))
+            start = end
+            if self.content:
+                self._buffer = b""
+                return
+        self._buffer = buffer[start:].lstrip(b"\r\n")
+        if len(self._buffer) > FIRST_EVENT_MOST and len(self._buffer.rstrip(b"\r\n")) > FIRST_EVENT_MOST:
+            self.content = True
+            self._buffer = b""
+
+    def _look(self, block: bytes) -> None:
+        """One whole event before any output."""
+        if len(block) > FIRST_EVENT_MOST:
+            self.content = True
+            return
+        data = payload(block)
+        if not data or data == b"[DONE]":
+            return
+        try:
+            event = parse(data)
+        except ValueError:
+            self.content = True  # not ours to judge: it goes to the client as it is
+            return
+        if type(event) is not dict:
+            return
+        if self.error is None:
+            self.error = error_of(event)
+        self._usage = usage_of(event) or self._usage
+        self._reason = finish_of(event) or self._reason
+        self.content = is_content(event)
+
+
+def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:
+    """What the last bytes of a stream say. ``whole``: they are all of it; else the first, cut line is left out.
+
+    Looks backwards and stops at the last output: nothing before it can say how the stream ended.
+    """
+    lines = tail
+    if not whole:
+        cut = LINE_END.search(tail)
+        lines = tail[cut.end() :] if cut is not None else b""
+    usage: tuple[int, int, int] | None = None
+    reason = ""
+    error: Json | None = None
+    done = False
+    end = len(lines)
+    for start in (*reversed(event_ends(lines)), 0):
+        data = payload(lines[start:end])
+        end = start
+        if not data:
+            continue
+        if data == b"[DONE]":
+            done = True
+            continue
+        try:
+            event = parse(data)
+        except ValueError:
+            continue
+        if type(event) is not dict:
+            continue
+        done = done or event.get("type") in _FINAL_NAMES
+        usage = usage or usage_of(event)
+        reason = reason or finish_of(event)
+        error = error or error_of(event)
+        if is_content(event):
+            break
+    if usage is None:  # the final event of the Responses API repeats the whole answer, so its head may be cut off
+        for found in _USAGE.finditer(tail):
+            usage = usage_at(tail, found.end()) or usage
+    return AnswerInfo(*(usage or (-1, -1, -1)), reason, error, done)
