@@ -72,7 +72,7 @@ async def test_a_very_long_pipeline_does_not_nest(rig: Rig) -> None:
     ],
 )
 async def test_b61_ambiguous_framing_is_refused_and_closed(rig: Rig, framing: bytes) -> None:
-    """Two lengths, a length with a coding, a signed length, an unknown coding: 400, close, nothing reaches the handler."""
+    """Two lengths, a length with a coding, a signed length, an unknown coding: 400 and close, nothing is handled."""
     answer = await rig.ask(b"POST /v1/x HTTP/1.1\r\nHost: g\r\n" + framing)
     assert answer.startswith(b"HTTP/1.1 400 ") and b"Connection: close" in answer
     assert b'"type":"invalid_request_error"' in answer

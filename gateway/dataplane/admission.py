@@ -1,0 +1,131 @@
+"""Permits: a tenant's limits first, then room in a pool; wait within a deadline, or 429 with Retry-After.
+
+Limits hold over all workers of the host through the shared board. A request that finds every eligible pool full waits
+in arrival order; each request that ends lets the queue try again, and so does a tick, because room may come free in
+another worker.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from gateway.dataplane.board import Board
+from gateway.dataplane.exchange import Exchange
+from gateway.dataplane.forward import Forwarder
+from gateway.errors import ApiError
+from gateway.model.enums import Result
+from gateway.model.table import Limits
+from gateway.wire.wheel import Wheel
+
+
+class Admission:
+    """The tenant limits and the waiting room of one worker."""
+
+    def __init__(self, board: Board, wheel: Wheel, clock: Callable[[], float], forwarder: Forwarder) -> None:
+        self._board = board
+        self._wheel = wheel
+        self._clock = clock
+        self._forwarder = forwarder
+        self._waiting: deque[Exchange] = deque()
+        self.inflight = 0
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait for room."""
+        return len(self._waiting)
+
+    def admit(self, exchange: Exchange) -> None:
+        """Start the request, let it wait, or refuse it."""
+        settings = exchange.generation.table.settings
+        self._charge(exchange)
+        if self.inflight > settings.max_inflight:
+            self._shed(exchange, f"The gateway is at its limit of {settings.max_inflight} requests.")
+        elif not self._waiting and self._forwarder.launch(exchange):
+            return
+        elif len(self._waiting) >= settings.queue_most or settings.queue_s <= 0:
+            self._shed(exchange, "Every pool that may serve this request is at its limit, and so is the queue.")
+        else:
+            exchange.queued_at = self._clock()
+            exchange.due = exchange.queued_at + settings.queue_s
+            self._wheel.add(exchange)
+            self._waiting.append(exchange)
+            self.drain()
+
+    def drain(self) -> None:
+        """Start what waits and finds room now, in order; a full pool does not block requests for another one."""
+        waiting = self._waiting
+        if not waiting:
+            return
+        self._waiting = still = deque[Exchange]()
+        blocked: set[tuple[str, ...]] = set()
+        for exchange in waiting:
+            if exchange.finished:
+                continue
+            pools = exchange.decision.pools if exchange.decision else ()
+            if pools in blocked or not self._forwarder.launch(exchange):
+                blocked.add(pools)
+                still.append(exchange)
+            else:
+                self._wheel.discard(exchange)
+
+    def leave(self, exchange: Exchange) -> None:
+        """A request ended: give back what ``admit`` took, and correct its tokens by what was really used."""
+        self._wheel.discard(exchange)
+        row = exchange.tenant_row
+        if row < 0:
+            return
+        self._board.leave(row)
+        usage = exchange.usage
+        used = max(usage.prompt_tokens, 0) + max(usage.completion_tokens, 0)
+        if used and used != exchange.charged_tokens:
+            self._board.charge(row, exchange.wall_at, 0, used - exchange.charged_tokens)
+
+    def _charge(self, exchange: Exchange) -> None:
+        caller, profile = exchange.caller, exchange.profile
+        assert caller is not None and profile is not None  # noqa: S101 - admitted after classification only
+        tenant = caller.tenant
+        row, limits = tenant.slot, tenant.limits
+        if row < 0:
+            return
+        board, wall = self._board, exchange.wall_at
+        if limits.requests_per_minute is not None or limits.tokens_per_minute is not None:
+            requests, tokens = board.used(row, wall)
+            exchange.extra_fields += _limit_fields(limits, requests + 1, tokens + profile.prompt_tokens, wall)
+            if limits.requests_per_minute is not None and requests + 1 > limits.requests_per_minute:
+                raise _limited("requests per minute", limits.requests_per_minute, wall)
+            if limits.tokens_per_minute is not None and tokens + profile.prompt_tokens > limits.tokens_per_minute:
+                raise _limited("tokens per minute", limits.tokens_per_minute, wall)
+        if limits.inflight is not None and board.inflight(row) >= limits.inflight:
+            raise _limited("requests in flight", limits.inflight, None)
+        exchange.tenant_row = row
+        exchange.charged_tokens = profile.prompt_tokens
+        board.enter(row)
+        board.charge(row, wall, 1, profile.prompt_tokens)
+
+    def _shed(self, exchange: Exchange, message: str) -> None:
+        exchange.refuse(ApiError(429, "capacity_exceeded", message, headers=(("Retry-After", "1"),)), Result.SHED)
+
+
+def _limited(what: str, limit: float, wall: float | None) -> ApiError:
+    wait_s = 1 if wall is None else max(1, int(60 - wall % 60) + 1)
+    message = f"This key's limit of {limit:g} {what} is reached. Try again in {wait_s} s."
+    return ApiError(429, "rate_limit_exceeded", message, headers=(("Retry-After", str(wait_s)),))
+
+
+def _limit_fields(limits: Limits, requests: float, tokens: float, wall: float) -> bytes:
+    """OpenAI's x-ratelimit-* lines; the reset is the end of the minute."""
+    reset = b"%ds" % max(1, int(60 - wall % 60) + 1)
+    lines = b""
+    for name, limit, used in (
+        (b"requests", limits.requests_per_minute, requests),
+        (b"tokens", limits.tokens_per_minute, tokens),
+    ):
+        if limit is not None:
+            lines += b"x-ratelimit-limit-%b: %d\r\nx-ratelimit-remaining-%b: %d\r\nx-ratelimit-reset-%b: %b\r\n" % (
+                name,
+                int(limit),
+                name,
+                max(0, int(limit - used)),
+                name,
+                reset,
+            )
+    return lines

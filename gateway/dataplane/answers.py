@@ -1,0 +1,70 @@
+"""Bytes of what the gateway says: its own errors, its headers, and which of a pool's fields reach the client."""
+
+from gateway.errors import ApiError
+from gateway.wire.http import HOP_BY_HOP, Headers, named_by_connection
+
+JSON = b"Content-Type: application/json\r\n"
+SSE_FIELDS = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
+DONE = b"data: [DONE]\n\n"
+
+# What a pool says about itself or its framing; Date and framing are made anew, and Server is not ours to repeat.
+_NOT_FROM_POOL = HOP_BY_HOP | {b"date", b"server"}
+
+# What a client says that is meant for the gateway or for one connection. Cookies and credentials never leave it.
+_NOT_TO_POOL = HOP_BY_HOP | {
+    b"host",
+    b"authorization",
+    b"x-api-key",
+    b"api-key",
+    b"cookie",
+    b"expect",
+    b"accept-encoding",  # answers are looked at, so they are asked for uncompressed
+    b"content-encoding",  # the body is decoded before it is read
+    b"forwarded",
+    b"origin",
+    b"referer",
+}
+
+
+def clean(value: str) -> bytes:
+    """A header value from text that may hold anything: printable ASCII without line ends."""
+    return "".join(c if " " <= c <= "~" else "?" for c in value).encode()
+
+
+def error_fields(error: ApiError) -> bytes:
+    """Header lines of one of the gateway's own errors."""
+    return JSON + b"".join(b"%s: %s\r\n" % (name.encode(), clean(value)) for name, value in error.headers)
+
+
+def fields_to_client(headers: Headers, *, cors: bool, sse: bool) -> bytes:
+    """A pool's fields as header lines for the client, without hop-by-hop, framing, Date and Server."""
+    dropped = _NOT_FROM_POOL
+    lines = []
+    for name, value in headers:
+        if name == b"connection":
+            dropped = dropped | named_by_connection(headers)
+        if name in dropped or (cors and name.startswith(b"access-control-")):
+            continue
+        if sse and name in (b"cache-control", b"x-accel-buffering"):
+            continue
+        lines.append(b"%b: %b\r\n" % (name, value))
+    if sse:
+        lines.append(SSE_FIELDS)
+    return b"".join(lines)
+
+
+def fields_to_pool(headers: Headers) -> bytes:
+    """A client's fields as header lines for a pool, without credentials, hop-by-hop and the gateway's own."""
+    dropped = _NOT_TO_POOL
+    lines = []
+    for name, value in headers:
+        if name in dropped:
+            if name == b"connection":
+                named = named_by_connection(headers)
+                if named:
+                    return fields_to_pool([(n, v) for n, v in headers if n not in named and n != b"connection"])
+            continue
+        if name.startswith((b"x-quantgate-", b"x-forwarded-")):
+            continue
+        lines.append(b"%b: %b\r\n" % (name, value))
+    return b"".join(lines)

@@ -1,0 +1,70 @@
+"""What a conversation must keep between its turns: its length class and the precision it was served on.
+
+A hash table in a memory-mapped file that the workers of a host share, because the turns of one conversation arrive on
+different workers. It holds 8-byte digests and small numbers, no text. It is a cache: an entry may be overwritten by
+another conversation, and then the conversation is treated as new.
+"""
+
+import mmap
+from pathlib import Path
+from typing import NamedTuple
+
+SLOTS = 1 << 16
+PROBES = 4
+ENTRY = 2  # int64 cells: key, packed value
+KEEP_S = 3600
+
+
+class Memory(NamedTuple):
+    """``length``: index of the length class. ``rank``: precision rank of the pool that served the last turn."""
+
+    length: int
+    rank: int
+
+
+class Conversations:
+    """The shared table. Keys are the 8-byte digests that ``core.openai`` makes; times are whole epoch seconds."""
+
+    def __init__(self, path: Path) -> None:
+        size = SLOTS * ENTRY * 8
+        if not path.exists() or path.stat().st_size != size:
+            path.write_bytes(b"")
+            with path.open("r+b") as file:
+                file.truncate(size)
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), size)
+        self._cells = memoryview(self._map).cast("q")
+
+    def close(self) -> None:
+        """Release the mapping."""
+        self._cells.release()
+        self._map.close()
+
+    def get(self, digest: bytes, wall_s: float) -> Memory | None:
+        """What is known of a conversation, if it was seen within the last hour."""
+        key = int.from_bytes(digest[:8], "little", signed=True)
+        cells = self._cells
+        for probe in range(PROBES):
+            at = ((key + probe) % SLOTS) * ENTRY
+            if cells[at] == key:
+                value = cells[at + 1]
+                if (value >> 16) + KEEP_S < wall_s:
+                    return None
+                return Memory(value & 0xFF, (value >> 8) & 0xFF)
+        return None
+
+    def put(self, digest: bytes, length: int, rank: int, wall_s: float) -> None:
+        """Remember a turn; takes the conversation's slot, a free one, or the oldest of its probes."""
+        key = int.from_bytes(digest[:8], "little", signed=True)
+        cells = self._cells
+        best, oldest = -1, 1 << 62
+        for probe in range(PROBES):
+            at = ((key + probe) % SLOTS) * ENTRY
+            if cells[at] == key:
+                best = at
+                break
+            age = cells[at + 1] >> 16
+            if age < oldest:
+                best, oldest = at, age
+        cells[best + 1] = (int(wall_s) << 16) | ((rank & 0xFF) << 8) | (length & 0xFF)
+        cells[best] = key

@@ -1,0 +1,220 @@
+"""One request from its arrival to its end: the state that the stages share, and the one place where it ends.
+
+Stages read and fill the fields in file order. ``finish`` runs exactly once for every request that was begun, whatever
+happened to it; it gives back every permit and leaves one ``Outcome``.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.core.answer import AnswerInfo
+from gateway.dataplane.answers import error_fields
+from gateway.dataplane.fleet import EndpointView, Generation
+from gateway.dataplane.identity import Caller
+from gateway.errors import ApiError
+from gateway.model.decision import Decision
+from gateway.model.enums import Api, Result
+from gateway.model.facts import Facts, Profile
+from gateway.model.outcome import Attempt, Outcome
+from gateway.wire.http import Request
+from gateway.wire.server import ServerConnection
+
+if TYPE_CHECKING:
+    from gateway.dataplane.relay import Relay
+
+NO_FACTS = Facts(Api.OTHER, "")
+NO_INFO = AnswerInfo()
+
+
+class Exchange:
+    """State of one request. Times without a unit suffix are readings of the monotonic clock."""
+
+    __slots__ = (
+        "admitted_at",
+        "api",
+        "attempts",
+        "body",
+        "bytes_in",
+        "caller",
+        "charged_tokens",
+        "connection",
+        "content_at",
+        "content_last_at",
+        "cors",
+        "decision",
+        "due",
+        "error_code",
+        "events",
+        "extra_fields",
+        "facts",
+        "failure",
+        "finished",
+        "generation",
+        "on_finish",
+        "path",
+        "pool_fields",
+        "profile",
+        "queued_at",
+        "ready_at",
+        "relay",
+        "request",
+        "request_id",
+        "started_at",
+        "strips_usage",
+        "tenant_row",
+        "trace_id",
+        "tried",
+        "usage",
+        "wall_at",
+        "wheel_slot",
+    )
+
+    def __init__(
+        self,
+        connection: ServerConnection,
+        request: Request,
+        *,
+        api: Api,
+        request_id: str,
+        generation: Generation,
+        wall_at: float,
+        on_finish: Callable[["Exchange", Result, int], None],
+    ) -> None:
+        self.connection = connection
+        self.request = request
+        self.api = api
+        self.request_id = request_id
+        self.generation = generation
+        self.wall_at = wall_at
+        self.on_finish = on_finish
+        self.started_at = request.received_at
+        self.path = request.target
+        self.body = request.body
+        self.bytes_in = len(request.body)
+        self.caller: Caller | None = None
+        self.facts = NO_FACTS
+        self.profile: Profile | None = None
+        self.decision: Decision | None = None
+        self.relay: Relay | None = None
+        self.tried: list[EndpointView] = []
+        self.attempts: list[Attempt] = []
+        self.usage = NO_INFO
+        self.ready_at = self.queued_at = self.admitted_at = 0.0
+        self.content_at = self.content_last_at = 0.0
+        self.events = 0
+        self.tenant_row = -1
+        self.charged_tokens = 0
+        self.failure = ""
+        self.error_code = ""
+        self.trace_id = ""
+        self.extra_fields = b""
+        self.pool_fields: bytes | None = None
+        self.strips_usage = False
+        self.cors = False
+        self.finished = False
+        self.due = float("inf")
+        self.wheel_slot = 0
+
+    # wire.server.Work
+
+    def gone(self) -> None:
+        """The client left: the pool's connection is closed at once, whatever it was doing."""
+        relay, self.relay = self.relay, None
+        if relay is not None:
+            relay.forwarder.abandoned(relay)
+        self.finish(Result.CLIENT_CANCELLED, 499)
+
+    def pause(self) -> None:
+        """Backpressure: the pool's connection stops being read."""
+        if self.relay is not None:
+            self.relay.pause()
+
+    def resume(self) -> None:
+        """The client has caught up."""
+        if self.relay is not None:
+            self.relay.resume()
+
+    def refuse(self, error: ApiError, result: Result) -> None:
+        """Answer with one of the gateway's own errors, and end."""
+        self.error_code = error.code
+        fields = error_fields(error) + self.extra_fields + b"x-quantgate-request-id: %b\r\n" % self.request_id.encode()
+        self.connection.answer(error.status, fields, error.body(), close=error.close)
+        self.finish(result, error.status)
+
+    def on_due(self, now: float) -> None:
+        """The time in the admission queue is over."""
+        if self.relay is None and not self.finished:
+            error = ApiError(
+                429,
+                "capacity_exceeded",
+                "Every pool that may serve this request is at its limit. Try again shortly.",
+                headers=(("Retry-After", "1"),),
+            )
+            self.refuse(error, Result.SHED)
+
+    def finish(self, result: Result, status: int) -> None:
+        """End of the request; further calls do nothing."""
+        if not self.finished:
+            self.finished = True
+            self.relay = None
+            self.on_finish(self, result, status)
+
+
+def outcome_of(exchange: Exchange, result: Result, status: int, now: float, worker: int) -> Outcome:
+    """The record of a finished request. Fields that a stage never reached stay empty."""
+    profile, decision, facts, usage = exchange.profile, exchange.decision, exchange.facts, exchange.usage
+    tenant = exchange.caller.tenant if exchange.caller else None
+    last = exchange.attempts[-1] if exchange.attempts else None
+    pool = exchange.generation.table.pools.get(last.pool) if last else None
+    queue_s = exchange.admitted_at - exchange.queued_at if exchange.queued_at and exchange.admitted_at else 0.0
+    started = exchange.admitted_at or now
+    sampling = facts.sampling
+    return Outcome(
+        exchange.request_id,
+        exchange.wall_at,
+        exchange.generation.table.generation,
+        worker,
+        exchange.api.value,
+        tenant.name if tenant else "",
+        tenant.tier if tenant else "",
+        profile.model if profile else "",
+        (profile.adapter or "") if profile else "",
+        profile.bucket if profile else "",
+        profile.length if profile else "",
+        profile.task if profile else "",
+        profile.privilege if profile else "",
+        facts.tool_use.value,
+        facts.structured.value,
+        facts.stream,
+        decision.rule if decision else "",
+        decision.arm if decision else "",
+        (decision.rollout or "") if decision else "",
+        last.pool if last else "",
+        last.endpoint if last else "",
+        pool.precision.label if pool else "",
+        status,
+        result.value,
+        exchange.failure,
+        exchange.error_code,
+        tuple(exchange.attempts),
+        decision.constraints if decision else (),
+        queue_s,
+        max(0.0, started - exchange.ready_at - queue_s) if exchange.ready_at else -1.0,
+        exchange.content_at - exchange.started_at if exchange.content_at else -1.0,
+        exchange.content_last_at - exchange.content_at if exchange.content_at else -1.0,
+        now - exchange.started_at,
+        profile.prompt_tokens if profile else -1,
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        exchange.events,
+        exchange.bytes_in,
+        exchange.connection.bytes_out,
+        usage.finish_reason,
+        sampling.seed,
+        sampling.temperature if sampling.temperature is not None else -1.0,
+        facts.conversation.hex(),
+        facts.pending_calls,
+        None,
+        exchange.trace_id,
+    )

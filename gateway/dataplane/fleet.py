@@ -1,0 +1,186 @@
+"""The endpoints of the generation in force: their connections, breakers, load and what control reports of them.
+
+State of an endpoint survives a reload as long as its address does; what a reload removes finishes its streams and
+closes. ``Generation`` pairs a table with the fleet view that belongs to it, and a request keeps both to its end.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterable
+
+from gateway.core.balance import Ring, choose, pressure
+from gateway.core.breaker import Breaker
+from gateway.dataplane.board import Board
+from gateway.model.enums import EndpointState
+from gateway.model.messages import EndpointReport
+from gateway.model.table import Endpoint, Pool, Table
+from gateway.wire.pool import ConnectionPool
+
+OFFERED = frozenset({EndpointState.READY, EndpointState.UNKNOWN})
+
+
+class EndpointView:
+    """One endpoint as this worker knows it."""
+
+    __slots__ = (
+        "breaker",
+        "connections",
+        "endpoint",
+        "head",
+        "inflight",
+        "kv_usage",
+        "reported",
+        "reported_at",
+        "row",
+        "running",
+        "waiting",
+    )
+
+    def __init__(self, endpoint: Endpoint, connections: ConnectionPool) -> None:
+        self.endpoint = endpoint
+        self.connections = connections
+        self.breaker = Breaker()
+        self.inflight = 0
+        self.row = endpoint.slot
+        self.reported = EndpointState.UNKNOWN
+        self.reported_at = float("-inf")
+        self.running = self.waiting = self.kv_usage = -1.0
+        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+        default = 443 if endpoint.scheme == "https" else 80
+        self.head = b"Host: %s\r\n" % (host if endpoint.port == default else f"{host}:{endpoint.port}").encode()
+
+    def state(self, now: float) -> EndpointState:
+        """The state that counts for routing and for reports."""
+        if self.reported not in OFFERED:
+            return self.reported
+        return EndpointState.EJECTED if self.breaker.ejected(now) else self.reported
+
+    def report(self, report: EndpointReport, now: float) -> None:
+        """Take over what control's probes found."""
+        self.reported = EndpointState(report.state)
+        self.reported_at = now - report.age_s
+        self.running, self.waiting, self.kv_usage = report.running, report.waiting, report.kv_usage
+
+
+class PoolView:
+    """A pool of one generation over the endpoints' living state."""
+
+    __slots__ = ("_ring", "board", "endpoints", "pool")
+
+    def __init__(self, pool: Pool, endpoints: list[EndpointView], board: Board, ring: Ring | None) -> None:
+        self.pool = pool
+        self.endpoints = endpoints
+        self.board = board
+        self._ring = ring
+
+    def full(self) -> bool:
+        """Whether the pool's own in-flight limit is reached, over all workers."""
+        limit = self.pool.limits.inflight
+        return limit is not None and sum(self.board.inflight(view.row) for view in self.endpoints) >= limit
+
+    def healthy(self, now: float, tried: Iterable[EndpointView]) -> list[int]:
+        """Indexes of endpoints that are offered new requests and were not tried yet."""
+        return [
+            index
+            for index, view in enumerate(self.endpoints)
+            if view.reported in OFFERED and not view.breaker.ejected(now) and view not in tried
+        ]
+
+    def possible(self, tried: Iterable[EndpointView]) -> list[int]:
+        """Indexes to fall back on when none is healthy: everything but quarantined ones (health fails open)."""
+        return [
+            index
+            for index, view in enumerate(self.endpoints)
+            if view.reported is not EndpointState.QUARANTINED and view not in tried
+        ]
+
+    def pick(self, allowed: list[int], conversation: bytes, now: float, rand: Callable[[], float]) -> EndpointView:
+        """Choose among allowed endpoints by stickiness and load."""
+        if len(allowed) == 1 or self._ring is None:
+            return self.endpoints[allowed[0]]
+        sticky = self._ring.walk(conversation, allowed) if conversation else None
+
+        def load(index: int) -> float:
+            view = self.endpoints[index]
+            inflight = self.board.inflight(view.row) if view.row >= 0 else view.inflight
+            return pressure(inflight, view.running, view.waiting, view.kv_usage, now - view.reported_at)
+
+        return self.endpoints[choose(allowed, load, sticky, rand)]
+
+
+class Generation:
+    """A table and its fleet view, immutable for the requests that hold it."""
+
+    __slots__ = ("pools", "table")
+
+    def __init__(self, table: Table, pools: dict[str, PoolView]) -> None:
+        self.table = table
+        self.pools = pools
+
+
+class Fleet:
+    """Owner of all endpoint views of this worker."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, board: Board, clock: Callable[[], float]) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._board = board
+        self._tls: ssl.SSLContext | None = None
+        self._rings: dict[tuple[str, ...], Ring] = {}
+        self.views: dict[tuple[str, str, str, int], EndpointView] = {}
+
+    def prepare(self, table: Table) -> None:
+        """Do the expensive part of ``adopt`` beforehand; may run in another thread, and fails without effect."""
+        self._rings = {
+            names: self._rings.get(names) or Ring(names) for names in map(_names, table.pools.values()) if names
+        }
+        if self._tls is None and any(
+            point.scheme == "https" for pool in table.pools.values() for point in pool.endpoints
+        ):
+            self._tls = ssl.create_default_context()
+
+    def adopt(self, table: Table) -> Generation:
+        """Views for a new table: kept where the address is the same, made where it is new, closed where it is gone."""
+        views: dict[tuple[str, str, str, int], EndpointView] = {}
+        pools: dict[str, PoolView] = {}
+        for name, pool in table.pools.items():
+            members = []
+            for endpoint in pool.endpoints:
+                key = (endpoint.name, endpoint.scheme, endpoint.host, endpoint.port)
+                view = self.views.get(key) or EndpointView(endpoint, self._connections(endpoint))
+                view.endpoint, view.row = endpoint, endpoint.slot
+                views[key] = view
+                members.append(view)
+            pools[name] = PoolView(pool, members, self._board, self._rings.get(_names(pool)))
+        gone = [view for key, view in self.views.items() if key not in views]
+        self.views = views
+        for view in gone:
+            view.connections.close()
+        return Generation(table, pools)
+
+    def report(self, reports: list[EndpointReport], now: float) -> None:
+        """Spread control's reports over the views."""
+        by_name = {view.endpoint.name: view for view in self.views.values()}
+        for report in reports:
+            view = by_name.get(report.endpoint)
+            if view is not None:
+                view.report(report, now)
+
+    def sweep(self) -> None:
+        """Let go of connections that have been idle too long."""
+        for view in self.views.values():
+            view.connections.sweep()
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        for view in self.views.values():
+            view.connections.close()
+
+    def _connections(self, endpoint: Endpoint) -> ConnectionPool:
+        tls = self._tls if endpoint.scheme == "https" else None
+        return ConnectionPool(self._loop, endpoint.host, endpoint.port, tls, self._clock)
+
+
+def _names(pool: Pool) -> tuple[str, ...]:
+    """Names on a pool's ring; none for a single endpoint, which needs no choice."""
+    return tuple(endpoint.name for endpoint in pool.endpoints) if len(pool.endpoints) > 1 else ()

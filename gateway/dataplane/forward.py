@@ -1,0 +1,253 @@
+"""Attempts of one request: choose an endpoint inside the constraint set, try it, and go on to another if that may help.
+
+The set of pools is the decision's and never grows: failover and overflow stay inside it. Health fails open (if no
+endpoint is healthy, any that is not quarantined is tried), constraints fail closed.
+"""
+
+from collections.abc import Callable
+
+import orjson
+
+from gateway.core.breaker import RetryBudget
+from gateway.core.edit import rewrite, rewrite_form, wants_usage
+from gateway.core.retry import MEANINGS, parse_retry_after
+from gateway.dataplane.answers import JSON, fields_to_client, fields_to_pool
+from gateway.dataplane.attempt import Attempt
+from gateway.dataplane.board import Board
+from gateway.dataplane.exchange import Exchange
+from gateway.dataplane.fleet import EndpointView, PoolView
+from gateway.dataplane.relay import Relay
+from gateway.errors import ApiError, error_body
+from gateway.model import outcome
+from gateway.model.enums import Api, Failure, Result
+from gateway.model.table import Pool
+from gateway.wire.wheel import Wheel
+
+BUSY_RETRY_S = 1  # what a client is told to wait when all pools are busy and say nothing themselves
+
+
+class Forwarder:
+    """Starts attempts and judges how they ended. One per worker."""
+
+    def __init__(
+        self,
+        *,
+        wheel: Wheel,
+        board: Board,
+        clock: Callable[[], float],
+        rand: Callable[[], float],
+    ) -> None:
+        self.wheel = wheel
+        self.board = board
+        self.clock = clock
+        self._rand = rand
+        self.on_release: Callable[[], None] = lambda: None
+        self._budget = RetryBudget(0.2)
+
+    def launch(self, exchange: Exchange) -> bool:
+        """Start an attempt; False if every endpoint that could be tried is at its limit."""
+        target, full = self._target(exchange)
+        if target is None:
+            if full:
+                return False
+            self._unserved(exchange)
+            return True
+        pool, view = target
+        now = self.clock()
+        if not exchange.admitted_at:
+            exchange.admitted_at = now
+            self._budget.request(now)
+        exchange.tried.append(view)
+        relay = Relay(self, exchange, pool, view)
+        exchange.relay = relay
+        head, payload = _request(exchange, pool.pool, view)
+        relay.start(head, payload)
+        return True
+
+    def _target(self, exchange: Exchange) -> tuple[tuple[PoolView, EndpointView] | None, bool]:
+        decision, pools = exchange.decision, exchange.generation.pools
+        assert decision is not None  # noqa: S101 - launched after the decision only
+        now, tried, full = self.clock(), exchange.tried, False
+        conversation = exchange.facts.conversation
+        for fit in (PoolView.healthy, lambda pool, _now, tried: pool.possible(tried)):
+            for name in decision.pools:
+                pool = pools[name]
+                allowed = fit(pool, now, tried)
+                if allowed:
+                    if not pool.full():
+                        return (pool, pool.pick(allowed, conversation, now, self._rand)), False
+                    full = True
+        return None, full
+
+    # how attempts end
+
+    def succeeded(self, attempt: Attempt) -> None:
+        """A whole answer of the 2xx class (or 3xx) came."""
+        attempt.view.breaker.success()
+        self._note(attempt, "", keep=True)
+
+    def record(self, attempt: Attempt, failure: Failure) -> None:
+        """An attempt that had reached the client failed: count it; nothing else can be tried."""
+        if MEANINGS[failure].blame:
+            attempt.view.breaker.failure(self.clock())
+        attempt.exchange.failure = failure.value
+        self._note(attempt, failure.value, keep=failure is Failure.ERROR_EVENT)
+
+    def abandoned(self, attempt: Attempt) -> None:
+        """The client left: the connection closes now, and nobody is to blame."""
+        self._note(attempt, "", keep=False)
+
+    def failed(self, relay: Attempt, failure: Failure, message: str) -> None:
+        """An attempt failed before anything reached the client: try elsewhere, or tell the client."""
+        assert isinstance(relay, Relay)  # noqa: S101 - the only kind of attempt
+        exchange, meaning = relay.exchange, MEANINGS[failure]
+        now = self.clock()
+        if meaning.blame:
+            relay.view.breaker.failure(now)
+        clean = relay.connection is not None and relay.connection.reusable
+        self._note(relay, failure.value, keep=clean)
+        exchange.relay = None
+        exchange.failure = failure.value
+        settings = exchange.generation.table.settings
+        if (
+            meaning.again
+            and len(exchange.attempts) < settings.attempts
+            and self._target(exchange)[0] is not None
+            and self._budget.allow(now)
+        ):
+            self.launch(exchange)
+            return
+        self._tell(relay, failure, message)
+
+    def _note(self, attempt: Attempt, failure: str, *, keep: bool) -> None:
+        exchange = attempt.exchange
+        exchange.attempts.append(
+            outcome.Attempt(
+                attempt.pool.pool.name,
+                attempt.view.endpoint.name,
+                attempt.status,
+                failure,
+                attempt.began_at - exchange.started_at,
+                self.clock() - attempt.began_at,
+            )
+        )
+        attempt.release(keep=keep)
+        self.on_release()
+
+    # what the client is told
+
+    def _tell(self, relay: Relay, failure: Failure, message: str) -> None:
+        exchange, meaning = relay.exchange, MEANINGS[failure]
+        exchange.error_code = meaning.code
+        if not relay.failure:
+            extra = b"Retry-After: %d\r\n" % BUSY_RETRY_S if meaning.status in (429, 503) else b""
+            body = error_body(meaning.status, meaning.code, message)
+            exchange.connection.answer(meaning.status, JSON + extra + self.own_fields(exchange, relay.pool.pool), body)
+            exchange.finish(meaning.result, meaning.status)
+            return
+        # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
+        status = relay.status if relay.status not in (401, 403, 407) else 502
+        body = b"".join(relay.body)
+        headers = [(name, value) for name, value in relay.headers if name not in (b"retry-after", b"www-authenticate")]
+        encoded = any(name == b"content-encoding" for name, _ in relay.headers)
+        shaped = None if status != relay.status else body if encoded else _openai_shaped(body)
+        if shaped is None:
+            shaped = error_body(status, meaning.code, f"The pool answered with status {relay.status}.")
+            headers = [pair for pair in headers if pair[0] != b"content-encoding"]
+        if shaped is not body:
+            headers = [pair for pair in headers if pair[0] != b"content-type"] + [
+                (b"content-type", b"application/json")
+            ]
+        extra = self._retry_after(relay, status)
+        fields = fields_to_client(headers, cors=exchange.cors, sse=False) + extra
+        exchange.connection.answer(status, fields + self.own_fields(exchange, relay.pool.pool), shaped)
+        exchange.finish(meaning.result, status)
+
+    def _retry_after(self, relay: Relay, status: int) -> bytes:
+        said = next((value for name, value in relay.headers if name == b"retry-after"), None)
+        seconds = parse_retry_after(said.decode("latin-1"), relay.exchange.wall_at) if said is not None else None
+        if seconds is None and status in (429, 503):
+            seconds = BUSY_RETRY_S
+        return b"" if seconds is None else b"Retry-After: %d\r\n" % seconds
+
+    def _unserved(self, exchange: Exchange) -> None:
+        """Eligible pools exist, but all their endpoints are quarantined or were tried."""
+        error = ApiError(
+            503,
+            "no_endpoint_available",
+            "Every endpoint of the pools that may serve this request is quarantined.",
+            headers=(("Retry-After", "10"),),
+        )
+        exchange.refuse(error, Result.NO_POOL)
+
+    def own_fields(self, exchange: Exchange, pool: Pool) -> bytes:
+        """The gateway's own header lines: what was decided, and how much of the limits is left."""
+        if not exchange.generation.table.settings.response_headers:
+            return exchange.extra_fields
+        profile, decision = exchange.profile, exchange.decision
+        return b"%bx-quantgate-request-id: %b\r\n%b" % (
+            exchange.extra_fields,
+            exchange.request_id.encode(),
+            b"x-quantgate-bucket: %b\r\nx-quantgate-pool: %b\r\nx-quantgate-precision: %b\r\nx-quantgate-rule: %b\r\n"
+            % (
+                profile.bucket.encode() if profile else b"",
+                pool.name.encode(),
+                pool.precision.label.encode(),
+                decision.rule.encode() if decision else b"",
+            ),
+        )
+
+
+def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes, bytes]:
+    """The request as this pool gets it: our own head, the body with the pool's model name."""
+    request, facts, profile = exchange.request, exchange.facts, exchange.profile
+    assert profile is not None  # noqa: S101 - launched after classification only
+    body = exchange.body
+    if profile.adapter:
+        wanted = pool.adapters.get(profile.adapter, profile.adapter)
+    else:
+        wanted = pool.upstream_model or pool.model
+    ask_usage = exchange.strips_usage = pool.stream_usage and wants_usage(facts)
+    renamed = wanted if facts.model and wanted != facts.model else None
+    content_type = (request.header(b"content-type") or b"").decode("latin-1") if exchange.api is Api.AUDIO else ""
+    if renamed is not None and content_type[:10].lower() == "multipart/":
+        body = rewrite_form(body, content_type, model=renamed)
+    elif ask_usage or renamed is not None:
+        body = rewrite(body, model=renamed, ask_usage=ask_usage)
+    fields = exchange.pool_fields
+    if fields is None:
+        fields = fields_to_pool(request.headers)
+        if request.header(b"x-request-id") is None:
+            fields += b"x-request-id: %b\r\n" % exchange.request_id.encode()
+        exchange.pool_fields = fields
+    head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n" % (
+        request.method,
+        view.endpoint.base_path.encode(),
+        exchange.path,
+        view.head,
+        fields,
+        b"Authorization: %b\r\n" % pool.authorization if pool.authorization else b"",
+        len(body),
+    )
+    return head, body
+
+
+def _openai_shaped(body: bytes) -> bytes | None:
+    """The body if it already has OpenAI's error shape; the same message re-shaped; None if there is nothing to keep."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(parsed, dict):
+        return None
+    error = parsed.get("error")
+    if isinstance(error, dict):
+        return body
+    flat = error if isinstance(error, str) else parsed.get("message", parsed.get("detail"))
+    if flat is None:
+        return None
+    message = flat if isinstance(flat, str) else orjson.dumps(flat).decode()
+    kind = parsed.get("type") if isinstance(parsed.get("type"), str) else "invalid_request_error"
+    return orjson.dumps(
+        {"error": {"message": message, "type": kind, "param": parsed.get("param"), "code": parsed.get("code")}}
+    )

@@ -1,0 +1,69 @@
+"""Who calls: an API key → tenant, by its SHA-256. Never a client header, unless a trusted proxy says it.
+
+The table holds digests only. Look-up goes by the first bytes of the digest, which tells nothing about a stored key,
+and the comparison that decides takes constant time.
+"""
+
+from hashlib import sha256
+from hmac import compare_digest
+
+from gateway.errors import ApiError
+from gateway.model.facts import Principal
+from gateway.model.table import Table, Tenant
+from gateway.wire.http import Headers
+
+PREFIX_BYTES = 4
+_CHALLENGE = (("WWW-Authenticate", "Bearer"),)
+
+
+class Caller:
+    """A tenant and what the classifier may know of it, made once per generation."""
+
+    __slots__ = ("principal", "tenant")
+
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant = tenant
+        self.principal = Principal(tenant.name, tenant.tier, tenant.grants, tenant.slot, tenant.trusted)
+
+
+class Keyring:
+    """The callers of one generation."""
+
+    __slots__ = ("_anonymous", "_by_prefix")
+
+    def __init__(self, table: Table) -> None:
+        callers = {name: Caller(tenant) for name, tenant in table.tenants.items()}
+        self._anonymous = Caller(table.anonymous) if table.anonymous else None
+        self._by_prefix: dict[bytes, list[tuple[bytes, Caller]]] = {}
+        for digest, name in table.keys.items():
+            self._by_prefix.setdefault(digest[:PREFIX_BYTES], []).append((digest, callers[name]))
+
+    def identify(self, headers: Headers) -> Caller:
+        """The caller of a request; 401 without a known key, unless the policy admits anonymous callers.
+
+        Where it does, an unknown key is anonymous too: SDKs insist on sending some key.
+        """
+        key = _key(headers)
+        if key is not None:
+            digest = sha256(key).digest()
+            for known, caller in self._by_prefix.get(digest[:PREFIX_BYTES], ()):
+                if compare_digest(known, digest):
+                    return caller
+        if self._anonymous is not None:
+            return self._anonymous
+        if key is None:
+            message = "No API key was given. Send it as 'Authorization: Bearer <key>'."
+            raise ApiError(401, "missing_api_key", message, headers=_CHALLENGE)
+        message = "The API key is not known here. Check the key and the base URL of your client."
+        raise ApiError(401, "invalid_api_key", message, headers=_CHALLENGE)
+
+
+def _key(headers: Headers) -> bytes | None:
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, rest = value.partition(b" ")
+            if scheme.lower() == b"bearer" and rest.strip():
+                return rest.strip()
+        elif name in (b"x-api-key", b"api-key") and value.strip():
+            return value.strip()
+    return None

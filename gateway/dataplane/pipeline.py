@@ -1,0 +1,327 @@
+"""A request's way to its decision: path, caller, body, facts, profile, decision, admission.
+
+Every step that refuses raises ``ApiError``, and ``_refused`` turns it into the answer and the outcome. Bodies with much
+text are understood in a thread, so that nothing on the loop takes longer than a millisecond; prompt text is dropped
+before the decision.
+"""
+
+import zlib
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from gateway.core import openai
+from gateway.core.classify import classify
+from gateway.core.decide import decide
+from gateway.dataplane import models
+from gateway.dataplane.admission import Admission
+from gateway.dataplane.answers import JSON, error_fields
+from gateway.dataplane.conversations import Conversations
+from gateway.dataplane.exchange import Exchange
+from gateway.dataplane.fleet import Generation
+from gateway.dataplane.identity import Keyring
+from gateway.dataplane.sizing import Sizing
+from gateway.errors import ApiError
+from gateway.model.decision import Decision
+from gateway.model.enums import Api, Result, ToolUse
+from gateway.model.facts import Reading
+from gateway.model.precision import rank
+from gateway.wire.http import Request
+from gateway.wire.server import ServerConnection
+
+INLINE_BYTES = 48 * 1024  # a body up to this size is read on the loop: well under a millisecond
+METHODS = b"GET, POST, OPTIONS"
+
+_RESULTS = {
+    401: Result.UNAUTHORIZED,
+    403: Result.UNAUTHORIZED,
+    404: Result.NOT_FOUND,
+    429: Result.RATE_LIMITED,
+    500: Result.INTERNAL,
+    503: Result.NO_POOL,
+}
+
+
+class Current:
+    """The generation in force with what is derived from it; replaced as a whole when control applies a new one."""
+
+    __slots__ = ("generation", "keyring")
+
+    def __init__(self, generation: Generation, keyring: Keyring) -> None:
+        self.generation = generation
+        self.keyring = keyring
+
+
+class Pipeline:
+    """Handler of all client connections of a worker."""
+
+    def __init__(
+        self,
+        *,
+        admission: Admission,
+        conversations: Conversations,
+        sizing: Sizing,
+        executor: Executor,
+        soon: Callable[[Callable[[], None]], object],
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        request_id: Callable[[], str],
+        on_finish: Callable[[Exchange, Result, int], None],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        self._admission = admission
+        self._conversations = conversations
+        self._sizing = sizing
+        self._executor = executor
+        self._soon = soon
+        self._clock = clock
+        self._wall = wall
+        self._request_id = request_id
+        self._on_finish = on_finish
+        self._on_error = on_error
+        self.current: Current | None = None
+
+    # wire.server.Handler
+
+    def handle(self, connection: ServerConnection, request: Request) -> Exchange | None:
+        """Start to answer a request."""
+        current = self.current
+        if current is None:
+            error = ApiError(503, "starting", "The gateway has no policy yet.", headers=(("Retry-After", "1"),))
+            connection.answer(503, error_fields(error), error.body())
+            return None
+        path = request.target.partition(b"?")[0]
+        api = openai.api_of(request.method.decode("latin-1"), path.decode("latin-1"))
+        if api is None:
+            self._other(current, connection, request, path)
+            return None
+        exchange = Exchange(
+            connection,
+            request,
+            api=api,
+            request_id=self._request_id(),
+            generation=current.generation,
+            wall_at=self._wall(),
+            on_finish=self._ended,
+        )
+        self._guarded(exchange, lambda: self._begin(exchange, current))
+        return exchange
+
+    def refuse(self, connection: ServerConnection, error: ApiError) -> None:
+        """The wire refused to read a request."""
+        connection.answer(error.status, error_fields(error), error.body(), close=True)
+
+    # the steps
+
+    def _begin(self, exchange: Exchange, current: Current) -> None:
+        request = exchange.request
+        settings = exchange.generation.table.settings
+        if settings.cors_origins:
+            self._cors(exchange, settings.cors_origins)
+        exchange.caller = current.keyring.identify(request.headers)
+        trace = request.header(b"traceparent")
+        if trace is not None and len(trace) >= 35:
+            exchange.trace_id = trace[3:35].decode("latin-1")
+        if exchange.api is Api.MODELS:
+            self._models(exchange)
+            return
+        coding = request.header(b"content-encoding")
+        if coding is not None and coding.strip().lower() != b"identity":
+            exchange.body = _decoded(request.body, coding.strip().lower(), settings.max_body_bytes)
+        if len(exchange.body) <= INLINE_BYTES:
+            self._understand(exchange)
+            self._decide(exchange)
+        else:
+            future = self._executor.submit(self._understand, exchange)
+            future.add_done_callback(lambda done: self._soon(lambda: self._understood(exchange, done)))
+
+    def _understood(self, exchange: Exchange, done: "Future[None]") -> None:
+        if exchange.finished:
+            return
+
+        def go_on() -> None:
+            done.result()
+            self._decide(exchange)
+
+        self._guarded(exchange, go_on)
+
+    def _understand(self, exchange: Exchange) -> None:
+        """Body → facts → profile. Runs in a thread for long bodies; touches nothing but the exchange."""
+        request, caller, table = exchange.request, exchange.caller, exchange.generation.table
+        assert caller is not None  # noqa: S101 - identified before
+        content_type = request.header(b"content-type") or b"application/json"
+        session = request.header(b"x-quantgate-session")
+        reading: Reading = openai.read(exchange.api, exchange.body, content_type.decode("latin-1"), session=session)
+        facts = exchange.facts = reading.facts
+        names = table.names
+        hint = request.header(b"x-quantgate-task") if caller.tenant.trusted else None
+        model = names.get(facts.model, ("", None))[0]
+        prompt_tokens = self._sizing.prompt_tokens(table, model, reading)
+        at_least = None
+        if facts.conversation and facts.turns:
+            memory = self._conversations.get(facts.conversation, exchange.wall_at)
+            lengths = table.classifier.lengths
+            if memory is not None:
+                at_least = lengths[memory.length][0] if memory.length < len(lengths) else table.classifier.over
+        exchange.profile = classify(
+            table,
+            facts,
+            reading.texts,
+            caller.principal,
+            prompt_tokens,
+            hint=hint.decode("latin-1") if hint else None,
+            at_least=at_least,
+        )
+
+    def _decide(self, exchange: Exchange) -> None:
+        table, profile, facts = exchange.generation.table, exchange.profile, exchange.facts
+        assert profile is not None  # noqa: S101 - classified before
+        decision = decide(table, profile)
+        if len(decision.pools) > 1 and facts.conversation:
+            decision = self._keep_precision(exchange, decision)
+        exchange.decision = decision
+        exchange.ready_at = self._clock()
+        if not decision.pools:
+            raise _no_pool(decision)
+        self._admission.admit(exchange)
+
+    def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
+        """A conversation in a tool loop changes precision only upwards; every turn is remembered for the next."""
+        facts, profile, table = exchange.facts, exchange.profile, exchange.generation.table
+        assert profile is not None  # noqa: S101 - classified before
+        pools = decision.pools
+        if facts.tool_use is ToolUse.LOOP:
+            memory = self._conversations.get(facts.conversation, exchange.wall_at)
+            if memory is not None:
+                kept = tuple(name for name in pools if rank(table.pools[name].precision) >= memory.rank)
+                if kept != pools:
+                    return Decision(
+                        decision.rule,
+                        kept,
+                        decision.exclusions,
+                        (*decision.constraints, "tool-loop-keeps-precision"),
+                        decision.arm,
+                        decision.rollout,
+                    )
+        return decision
+
+    # other paths
+
+    def _models(self, exchange: Exchange) -> None:
+        table, caller = exchange.generation.table, exchange.caller
+        assert caller is not None  # noqa: S101 - identified before
+        rest = exchange.request.target.partition(b"?")[0].decode("latin-1").partition("/models")[2]
+        if rest.strip("/"):
+            body = models.one(table, caller.tenant, rest.lstrip("/"))
+        else:
+            body = models.listing(table, caller.tenant)
+        exchange.connection.answer(200, JSON + exchange.extra_fields, body)
+        exchange.finish(Result.OK, 200)
+
+    def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
+        """Paths and methods without an exchange: liveness, OPTIONS, 404 and 405."""
+        known = openai.allowed_method(path.decode("latin-1"))
+        cors = b""
+        origins = current.generation.table.settings.cors_origins
+        if origins:
+            cors = _cors_fields(request.header(b"origin"), origins)
+        if path in (b"/health", b"/healthz", b"/ping") and request.method in (b"GET", b"HEAD"):
+            connection.answer(200, JSON + cors, b'{"status":"ok"}')
+            return
+        if request.method == b"OPTIONS":
+            allow = b"Allow: %b\r\n" % f"{known or 'GET, POST'}, OPTIONS".encode()
+            connection.answer(204, allow + cors + _preflight(request, cors), b"")
+            return
+        if known:
+            allowed = f"{known}, OPTIONS"
+            message = f"This path takes {allowed}, not {request.method.decode('latin-1')}."
+            error = ApiError(405, "method_not_allowed", message, headers=(("Allow", allowed),))
+        else:
+            shown = path.decode("latin-1")[:200]
+            error = ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
+        connection.answer(error.status, error_fields(error) + cors, error.body())
+
+    def _cors(self, exchange: Exchange, origins: tuple[str, ...]) -> None:
+        exchange.cors = True
+        exchange.extra_fields += _cors_fields(exchange.request.header(b"origin"), origins)
+
+    # ends
+
+    def _guarded(self, exchange: Exchange, step: Callable[[], None]) -> None:
+        """Run a step; whatever it raises ends in an answer and an outcome."""
+        try:
+            step()
+        except ApiError as error:
+            if not exchange.finished:
+                exchange.refuse(error, _RESULTS.get(error.status, Result.CLIENT_ERROR))
+        except Exception as error:  # a fault of ours may cost this request its answer, never the worker
+            self._on_error(error)
+            if not exchange.finished:
+                message = f"The gateway failed on this request. Its id is {exchange.request_id}."
+                exchange.refuse(ApiError(500, "internal_error", message), Result.INTERNAL)
+
+    def _ended(self, exchange: Exchange, result: Result, status: int) -> None:
+        self._admission.leave(exchange)
+        facts, profile = exchange.facts, exchange.profile
+        if result is Result.OK and profile is not None:
+            usage = exchange.usage
+            if usage.prompt_tokens > 0:
+                self._sizing.learn(exchange, usage.prompt_tokens)
+            if facts.conversation and exchange.attempts:
+                self._remember(exchange)
+        self._on_finish(exchange, result, status)
+
+    def _remember(self, exchange: Exchange) -> None:
+        table, profile = exchange.generation.table, exchange.profile
+        assert profile is not None  # noqa: S101 - an attempt was made
+        names = [name for name, _ in table.classifier.lengths]
+        length = names.index(profile.length) if profile.length in names else len(names)
+        served = table.pools[exchange.attempts[-1].pool]
+        self._conversations.put(exchange.facts.conversation, length, rank(served.precision), exchange.wall_at)
+
+
+def _no_pool(decision: Decision) -> ApiError:
+    named = list(dict.fromkeys(f"{exclusion.by} ({exclusion.reason})" for exclusion in decision.exclusions))
+    why = "; ".join(named[:4]) if named else "no route of the policy matches it"
+    message = f"No pool may serve this request: {why}."
+    return ApiError(503, "no_eligible_pool", message, headers=(("Retry-After", "30"),))
+
+
+def _decoded(body: bytes, coding: bytes, most: int) -> bytes:
+    """A compressed body, decoded within the body limit (RFC 9110 §8.4, §15.5.16)."""
+    if coding not in (b"gzip", b"x-gzip", b"deflate"):
+        raise ApiError(
+            415,
+            "unsupported_encoding",
+            "Request bodies may be gzip, deflate or identity.",
+            headers=(("Accept-Encoding", "gzip, deflate, identity"),),
+        )
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32 if coding != b"deflate" else zlib.MAX_WBITS)
+    try:
+        plain = decoder.decompress(body, most + 1)
+    except zlib.error:
+        raise ApiError(400, "invalid_encoding", f"The body is not valid {coding.decode('latin-1')}.") from None
+    if len(plain) > most:
+        raise ApiError(413, "request_too_large", f"The decoded body is larger than {most} bytes.")
+    if not decoder.eof:
+        raise ApiError(400, "invalid_encoding", "The compressed body ends early.")
+    return plain
+
+
+def _cors_fields(origin: bytes | None, origins: tuple[str, ...]) -> bytes:
+    if origin is None:
+        return b""
+    if "*" in origins:
+        return b"Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *\r\n"
+    if origin.decode("latin-1") in origins:
+        return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\nAccess-Control-Expose-Headers: *\r\n" % origin
+    return b"Vary: Origin\r\n"
+
+
+def _preflight(request: Request, cors: bytes) -> bytes:
+    if b"Allow-Origin" not in cors:
+        return b""
+    asked = request.header(b"access-control-request-headers") or b"authorization, content-type"
+    return (
+        b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\nAccess-Control-Max-Age: 600\r\n"
+        % (METHODS, asked)
+    )

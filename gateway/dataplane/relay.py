@@ -1,0 +1,263 @@
+"""One attempt's answer on its way to the client.
+
+Until something has reached the client the attempt may fail without a trace and another endpoint may be tried; from the
+first content on, the answer is this endpoint's for good (routers that switch later repeat or lose text). A stream that
+breaks then ends in an error event, never in an invented finish reason.
+
+SSE is looked at beside the path. Only before the first content are events parsed; afterwards bytes are passed on as
+they come, and the scanner keeps what the outcome needs.
+"""
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from gateway.core import sse
+from gateway.core.answer import AnswerInfo, answer_info
+from gateway.core.retry import of_status
+from gateway.dataplane.answers import DONE, fields_to_client
+from gateway.dataplane.attempt import Attempt, State
+from gateway.dataplane.exchange import Exchange
+from gateway.dataplane.fleet import EndpointView, PoolView
+from gateway.errors import error_body
+from gateway.model.enums import Api, Failure, Result
+from gateway.wire.http import Headers
+
+if TYPE_CHECKING:
+    from gateway.dataplane.forward import Forwarder
+
+COLLECT_MOST = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
+HOLD_MOST = 64 * 1024  # role-only events and comments held before the first content …
+HOLD_S = 1.0  # … and for how long: then the client gets its keep-alives
+ENDS_WITH_DONE = frozenset({Api.CHAT, Api.COMPLETIONS})
+
+
+class Relay(Attempt):
+    """The listener of one attempt's connection."""
+
+    __slots__ = ("_length", "_scanner", "_stripper", "body", "body_bytes", "failure", "headers")
+
+    def __init__(self, forwarder: "Forwarder", exchange: Exchange, pool: PoolView, view: EndpointView) -> None:
+        super().__init__(forwarder, exchange, pool, view)
+        self.headers: Headers = []
+        self.body: list[bytes] = []
+        self.body_bytes = 0
+        self.failure: Failure | None = None
+        self._length: int | None = None
+        self._scanner: sse.Scanner | None = None
+        self._stripper: sse.UsageStripper | None = None
+
+    # wire.client.Listener
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        """The answer begins: what kind of answer it is decides how it is passed on."""
+        self.status, self.headers = status, headers
+        content_type = b""
+        for name, value in headers:
+            if name == b"content-type":
+                content_type = value
+            elif name == b"content-length":
+                self._length = int(value)
+        self.failure = of_status(status)
+        if self.failure is None and content_type[:17].lower() == b"text/event-stream":
+            facts = self.exchange.facts
+            if not facts.stream:
+                self.failed(Failure.BAD_ANSWER, "The pool streamed although a whole answer was asked for.")
+                return
+            self.state = State.HOLDING
+            self._scanner = sse.Scanner()
+            if self.exchange.strips_usage:
+                self._stripper = sse.UsageStripper()
+        else:
+            self.state = State.COLLECTING
+            self.expect_bytes(self.forwarder.clock())
+
+    def on_body(self, data: bytes) -> None:
+        """Bytes of the answer, as they come."""
+        if self.state is State.FLOWING:
+            self._flow(data)
+        elif self.state is State.HOLDING:
+            self._hold(data)
+        elif self.state is State.COLLECTING:
+            self._collect(data)
+
+    def on_end(self) -> None:
+        """The answer is complete by its framing."""
+        if self.state is State.COLLECTING:
+            self._end_collected()
+        elif self.state is State.HOLDING:
+            self._end_held()
+        elif self.state is State.FLOWING:
+            self._end_flowing()
+
+    def on_lost(self, answered: bool, reason: str) -> None:
+        """The connection ended before the answer did."""
+        connection, self.connection = self.connection, None
+        if not answered and connection is not None and connection.used > 1 and self.state is State.WAITING:
+            # The server closed a kept-alive connection just as it was taken (RFC 9112 §9.3.1). No byte of an answer
+            # was seen, so the request goes once more, on a fresh connection.
+            self.dial()
+        elif self.state is State.FLOWING:
+            self._break(Failure.BROKEN_STREAM, "The pool's connection broke off in the middle of the answer.")
+        elif self.state is not State.OVER:
+            bad = reason.startswith("not HTTP")
+            failure = Failure.BAD_ANSWER if bad else Failure.BROKEN_STREAM
+            self.failed(failure, f"The pool's answer ended early ({reason}).")
+
+    def on_writable(self, writable: bool) -> None:
+        """The pool reads slower than we sent: the body is whole in memory already, so there is nothing to stop."""
+
+    def on_due(self, now: float) -> None:
+        """A deadline of the attempt passed."""
+        if self.state is State.DIALLING:
+            self.failed(Failure.CONNECT, "The pool's endpoint did not accept a connection in time.")
+        elif self.state is State.HOLDING and self.body and now < self.first_byte_due:
+            self._commit(None, now)  # the client has waited long enough; proxies on its way want to see keep-alives
+        elif self.state in (State.WAITING, State.HOLDING):
+            self.failed(Failure.FIRST_BYTE_TIMEOUT, "The pool did not begin to answer in time.")
+        elif self.state is State.COLLECTING:
+            self.failed(self.stalled(now), "The pool stopped in the middle of its answer.")
+        elif self.state is State.FLOWING:
+            self._break(self.stalled(now), "The pool stopped in the middle of its answer.")
+
+    # on the way
+
+    def _collect(self, data: bytes) -> None:
+        self.body_bytes += len(data)
+        now = self.forwarder.clock()
+        if self.failure is not None and self.body_bytes > COLLECT_MOST:
+            return  # nobody needs a longer error text
+        self.body.append(data)
+        if self.body_bytes > COLLECT_MOST:
+            self._commit(self._length, now)
+        else:
+            self.expect_bytes(now)
+
+    def _hold(self, data: bytes) -> None:
+        scanner = self._scanner
+        assert scanner is not None  # noqa: S101 - set together with the state
+        now = self.forwarder.clock()
+        scanner.feed(data)
+        if not self.body:
+            self.expect(min(self.first_byte_due, now + HOLD_S))
+        self.body.append(data)
+        self.body_bytes += len(data)
+        if scanner.error is not None:
+            self._error_event(scanner.error)
+        elif scanner.content or self.body_bytes > HOLD_MOST:
+            if scanner.content:
+                self.exchange.content_at = self.exchange.content_last_at = now
+            self._commit(None, now)
+
+    def _commit(self, length: int | None, now: float) -> None:
+        """From here on the answer is this endpoint's: send the head and what was held."""
+        exchange = self.exchange
+        streamed = self.state is State.HOLDING
+        self.state = State.FLOWING
+        self.expect_bytes(now)
+        held = b"".join(self.body)
+        self.body = []
+        self.forget_request()
+        if self._stripper is not None:
+            held = self._stripper.feed(held)
+        exchange.connection.begin(self.status, self._fields(sse_answer=streamed), length, held)
+
+    def _flow(self, data: bytes) -> None:
+        scanner, exchange = self._scanner, self.exchange
+        now = self.forwarder.clock()
+        self.expect_bytes(now)
+        if scanner is not None:
+            scanner.feed(data)
+            if scanner.content:
+                if not exchange.content_at:
+                    exchange.content_at = now
+                exchange.content_last_at = now
+            if self._stripper is not None:
+                data = self._stripper.feed(data)
+        exchange.connection.send(data)
+
+    def _error_event(self, error: dict[str, object]) -> None:
+        """The stream's first word is an error: the client gets its real status, or another endpoint is tried."""
+        code = error.get("code")
+        status = code if isinstance(code, int) and 400 <= code < 600 else 502
+        failure = of_status(status)
+        self.failure = Failure.ERROR_EVENT if failure is Failure.STATUS_5XX else failure
+        self.status = status
+        self.headers = [(b"content-type", b"application/json")]
+        self.body = [orjson.dumps({"error": error})]
+        self._end_collected()
+
+    # the end
+
+    def _end_collected(self) -> None:
+        if self.failure is not None:
+            self.forwarder.failed(self, self.failure, "")
+            return
+        exchange = self.exchange
+        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        exchange.usage = answer_info(body)
+        fields = self._fields(sse_answer=False)
+        self.forwarder.succeeded(self)
+        exchange.connection.answer(self.status, fields, body)
+        exchange.finish(Result.OK, self.status)
+
+    def _end_held(self) -> None:
+        """A stream that ended before any content."""
+        scanner = self._scanner
+        assert scanner is not None  # noqa: S101 - set together with the state
+        info = scanner.info()
+        if info.error is not None:
+            self._error_event(info.error)
+        elif info.finish_reason or info.done:
+            self._commit(None, self.forwarder.clock())
+            self._end_flowing()
+        else:
+            self.failed(Failure.BROKEN_STREAM, "The pool's stream ended before it began.")
+
+    def _end_flowing(self) -> None:
+        exchange, scanner = self.exchange, self._scanner
+        last = b""
+        failure: Failure | None = None
+        if scanner is not None:
+            info = self._read_usage(scanner)
+            if not info.done and not info.finish_reason and info.error is None:
+                self._break(Failure.BROKEN_STREAM, "The pool's stream ended without a finish reason.")
+                return
+            last = self._stripper.flush() if self._stripper is not None else b""
+            if not info.done and exchange.api in ENDS_WITH_DONE:
+                last += (b"" if scanner.at_boundary else b"\n\n") + DONE  # some runtimes forget it; clients wait for it
+            failure = Failure.ERROR_EVENT if info.error is not None else None
+        if failure is None:
+            self.forwarder.succeeded(self)
+        else:
+            self.forwarder.record(self, failure)
+        exchange.connection.end(last)
+        exchange.finish(Result.OK if failure is None else Result.UPSTREAM_ERROR, self.status)
+
+    def _break(self, failure: Failure, message: str) -> None:
+        """The answer breaks off after content reached the client: say so in the stream, and end it."""
+        exchange, scanner = self.exchange, self._scanner
+        self.forwarder.record(self, failure)
+        if scanner is None:
+            exchange.connection.abort()
+        else:
+            self._read_usage(scanner)
+            last = self._stripper.flush() if self._stripper is not None else b""
+            # An event that the pool left open is closed first, or a client would read it and the error as one.
+            opening = b"" if scanner.at_boundary else b"\n\n"
+            event = b"data: %b\n\n" % error_body(502, "upstream_truncated", message)
+            if exchange.api is Api.MESSAGES:
+                event = b"event: error\n" + event
+            done = DONE if exchange.api in ENDS_WITH_DONE else b""
+            exchange.connection.end(b"".join((last, opening, event, done)))
+        exchange.finish(Result.UPSTREAM_TRUNCATED, self.status)
+
+    def _read_usage(self, scanner: sse.Scanner) -> AnswerInfo:
+        info = self.exchange.usage = scanner.info()
+        self.exchange.events = scanner.events
+        return info
+
+    def _fields(self, *, sse_answer: bool) -> bytes:
+        forwarder = self.forwarder
+        theirs = fields_to_client(self.headers, cors=bool(self.exchange.cors), sse=sse_answer)
+        return theirs + forwarder.own_fields(self.exchange, self.pool.pool)

@@ -1,0 +1,238 @@
+"""One worker: the stages wired together, the listening socket, the link to control, and the graceful end.
+
+Owns sockets and nothing that must survive. ``app.worker_main`` gives it a loop, clocks and randomness.
+"""
+
+import asyncio
+import itertools
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from gateway.dataplane.admission import Admission
+from gateway.dataplane.board import Board
+from gateway.dataplane.conversations import Conversations
+from gateway.dataplane.exchange import Exchange, outcome_of
+from gateway.dataplane.fleet import Fleet
+from gateway.dataplane.forward import Forwarder
+from gateway.dataplane.identity import Keyring
+from gateway.dataplane.link import ControlLink
+from gateway.dataplane.outcomes import OutcomeBuffer
+from gateway.dataplane.pipeline import Current, Pipeline
+from gateway.dataplane.sizing import Sizing
+from gateway.model.enums import Result
+from gateway.model.messages import EndpointLocal, Endpoints, Prepare, Rollouts, Stats
+from gateway.model.table import Table
+from gateway.policy.compile import compile_table
+from gateway.wire.server import ServerConnection, ServerContext
+from gateway.wire.wheel import Wheel
+
+SWITCH_S = 0.0005  # GIL hand-over: a thread that reads a large body must not hold the loop for the default 5 ms
+SWEEP_S = 1.0
+
+
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """How one worker is started. ``id_prefix`` makes request ids unique over workers and restarts."""
+
+    index: int
+    workers: int
+    host: str
+    port: int
+    control_socket: Path
+    state_dir: Path
+    pid: int
+    id_prefix: str
+    drain_s: float = 30.0
+
+
+class Worker:
+    """The data plane of one process."""
+
+    def __init__(
+        self,
+        options: WorkerOptions,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        rand: Callable[[], float],
+        secret: Callable[[str], str],
+        log_error: Callable[[str, BaseException], None],
+    ) -> None:
+        self._options = options
+        self._loop = loop
+        self._clock = clock
+        self._secret = secret
+        self._log_error = log_error
+        self._generation = 0
+        self._lag_s = 0.0
+        self._has_policy = asyncio.Event()
+        self.wheel = Wheel(clock)
+        self.board = Board(options.state_dir / "board.bin", options.index, options.workers)
+        self.outcomes = OutcomeBuffer()
+        self.fleet = Fleet(loop, self.board, clock)
+        self.sizing = Sizing()
+        self.forwarder = Forwarder(wheel=self.wheel, board=self.board, clock=clock, rand=rand)
+        self.admission = Admission(self.board, self.wheel, clock, self.forwarder)
+        self.forwarder.on_release = self.admission.drain
+        counter = itertools.count()
+        prefix = options.id_prefix
+        self.pipeline = Pipeline(
+            admission=self.admission,
+            conversations=Conversations(options.state_dir / "conversations.bin"),
+            sizing=self.sizing,
+            executor=ThreadPoolExecutor(1, thread_name_prefix="bodies"),
+            soon=loop.call_soon_threadsafe,
+            clock=clock,
+            wall=wall,
+            request_id=lambda: f"{prefix}{next(counter):x}",
+            on_finish=self._finished,
+            on_error=lambda error: log_error("request", error),
+        )
+        self.context = ServerContext(self.pipeline, self.wheel, clock=clock, wall=wall, soon=loop.call_soon)
+        self.link = ControlLink(
+            options.control_socket,
+            options.index,
+            options.pid,
+            outcomes=self.outcomes,
+            compile=self._compile,
+            apply=self._apply,
+            generation=lambda: self._generation,
+            report=self._report,
+            rollouts=self._rollouts,
+            stats=self._stats,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._server: asyncio.AbstractServer | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until ``stop`` is set, then drain: no new connections, running answers finish, outcomes are sent."""
+        sys.setswitchinterval(SWITCH_S)
+        self._start_from_snapshot()
+        self.wheel.start(self._loop)
+        self._tasks = [
+            self._loop.create_task(self.link.run(), name="control link"),
+            self._loop.create_task(self.link.flush_forever(), name="outcome flush"),
+            self._loop.create_task(self._sweep_forever(), name="sweep"),
+        ]
+        await self._wait_for_policy(stop)
+        self._server = await self._loop.create_server(
+            lambda: ServerConnection(self.context), sock=listen_socket(self._options.host, self._options.port)
+        )
+        await stop.wait()
+        await self._drain()
+
+    async def _wait_for_policy(self, stop: asyncio.Event) -> None:
+        """The first table, or the end: a worker without a policy does not open its port."""
+        waits = [self._loop.create_task(event.wait()) for event in (self._has_policy, stop)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    async def _drain(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.context.drain()
+        end = self._clock() + self._options.drain_s
+        while self.context.connections and self._clock() < end:  # noqa: ASYNC110 - ends by time as well
+            await asyncio.sleep(0.02)
+        for connection in list(self.context.connections):
+            connection.abort()
+        await self.link.finish(2.0)
+        for task in self._tasks:
+            task.cancel()
+        self.wheel.stop()
+        self.fleet.close()
+
+    # tables
+
+    def _compile(self, message: Prepare) -> tuple[Table, Keyring]:
+        """In a thread: everything about a new generation that may fail or take long."""
+        table = compile_table(message.document, message.generation, message.slots, self._secret)
+        self.fleet.prepare(table)
+        self.sizing.prepare(table)
+        return (table, Keyring(table))
+
+    def _apply(self, compiled: tuple[Table, Keyring]) -> None:
+        """On the loop: one assignment makes the generation the one that new requests read."""
+        table, keyring = compiled
+        self.sizing.adopt(table)
+        self.pipeline.current = Current(self.fleet.adopt(table), keyring)
+        self.context.limits.max_body_bytes = table.settings.max_body_bytes
+        self._generation = table.generation
+        self._has_policy.set()
+
+    def _start_from_snapshot(self) -> None:
+        """Serve by the last applied generation at once, even if control is away."""
+        path = self._options.state_dir / "snapshot.msgpack"
+        try:
+            message = msgspec.msgpack.decode(path.read_bytes(), type=Prepare)
+            self._apply(self._compile(message))
+        except FileNotFoundError:
+            return
+        except Exception as error:  # a snapshot of another version; control will send a good one
+            self._log_error("snapshot", error)
+
+    def _report(self, message: Endpoints) -> None:
+        self.fleet.report(message.reports, self._clock())
+
+    def _rollouts(self, message: Rollouts) -> None:
+        """Shares of rollouts; taken over as a whole."""
+
+    # outcomes and gauges
+
+    def _finished(self, exchange: Exchange, result: Result, status: int) -> None:
+        self.outcomes.add(outcome_of(exchange, result, status, self._clock(), self._options.index))
+
+    def _stats(self) -> Stats:
+        now = self._clock()
+        inflight: dict[str, int] = {}
+        endpoints = []
+        for view in self.fleet.views.values():
+            pool = view.endpoint.pool
+            inflight[pool] = inflight.get(pool, 0) + view.inflight
+            state = view.state(now).value
+            endpoints.append(EndpointLocal(view.endpoint.name, state, view.inflight, view.connections.idle))
+        lag_s, self._lag_s = self._lag_s, 0.0
+        busy = sum(1 for connection in self.context.connections if connection.answering is not None)
+        return Stats(
+            self._options.index,
+            self._generation,
+            len(self.context.connections),
+            busy,
+            self.admission.queued,
+            inflight,
+            endpoints,
+            lag_s,
+            self.context.draining,
+        )
+
+    async def _sweep_forever(self) -> None:
+        """Housekeeping, and the loop's worst lag as this task sees it."""
+        last = self._clock()
+        sweep_at = last + SWEEP_S
+        while True:
+            await asyncio.sleep(0.05)
+            now = self._clock()
+            self._lag_s = max(self._lag_s, now - last - 0.05)
+            last = now
+            self.admission.drain()
+            if now >= sweep_at:
+                sweep_at = now + SWEEP_S
+                self.fleet.sweep()
+
+
+def listen_socket(host: str, port: int) -> socket.socket:
+    """A listening socket that other workers of this host may share. Raises OSError with the address in its text."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind((host, port))
+    sock.listen(4096)
+    sock.setblocking(False)
+    return sock

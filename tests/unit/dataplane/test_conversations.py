@@ -1,0 +1,40 @@
+"""The shared memory of conversations: found again from any worker, forgotten after an hour, bounded in size."""
+
+import random
+from pathlib import Path
+
+from gateway.dataplane.conversations import KEEP_S, SLOTS, Conversations, Memory
+
+
+def test_a_turn_is_remembered_for_all_workers(tmp_path: Path) -> None:
+    """What one process puts another gets, by digest."""
+    one, two = Conversations(tmp_path / "c"), Conversations(tmp_path / "c")
+    one.put(b"12345678", 3, 16, 1000.0)
+    assert two.get(b"12345678", 1001.0) == Memory(3, 16)
+    assert two.get(b"12345679", 1001.0) is None
+    one.close()
+    two.close()
+
+
+def test_an_old_turn_is_forgotten(tmp_path: Path) -> None:
+    """After the keep time a conversation is new again."""
+    table = Conversations(tmp_path / "c")
+    table.put(b"12345678", 1, 4, 1000.0)
+    assert table.get(b"12345678", 1000.0 + KEEP_S) == Memory(1, 4)
+    assert table.get(b"12345678", 1001.0 + KEEP_S) is None
+    table.close()
+
+
+def test_a_full_table_loses_old_entries_and_never_answers_wrong(tmp_path: Path) -> None:
+    """Far more conversations than slots: recent ones are mostly found, and what is found is right."""
+    table = Conversations(tmp_path / "c")
+    rng = random.Random(7)
+    digests = [rng.randbytes(8) for _ in range(2 * SLOTS)]
+    for index, digest in enumerate(digests):
+        table.put(digest, index % 7, index % 32, 1000.0 + index / 100)
+    wall = 1000.0 + len(digests) / 100
+    recent = list(enumerate(digests))[-1000:]
+    found = [(index, table.get(digest, wall)) for index, digest in recent]
+    assert all(memory in (None, Memory(index % 7, index % 32)) for index, memory in found)
+    assert sum(memory is not None for _, memory in found) > 900
+    table.close()
