@@ -48,7 +48,11 @@ def compile_table(document: bytes, generation: int, slots: Mapping[str, int], se
     ``slots``: rows of the shared usage board by ``tenant:<name>`` and ``endpoint:<pool>/<index>``. ``secret``
     resolves a reference or raises ``SecretError``. Raises ``PolicyRejectedError``.
     """
-    policy = parse_document(document)
+    return table_of(parse_document(document), hashlib.sha256(document).hexdigest(), generation, slots, secret)
+
+
+def table_of(policy: Policy, digest: str, generation: int, slots: Mapping[str, int], secret: Secret) -> Table:
+    """The table of a policy at hand. Raises ``PolicyRejectedError``."""
     reader = _SecretReader(secret)
     pools = {name: _pool(name, pool, policy, slots, reader) for name, pool in policy.pools.items()}
     tenants = {name: _tenant(name, tenant, slots) for name, tenant in policy.tenants.items() if _serves(name, tenant)}
@@ -71,7 +75,7 @@ def compile_table(document: bytes, generation: int, slots: Mapping[str, int], se
     )
     return Table(
         generation=generation,
-        digest=hashlib.sha256(document).hexdigest(),
+        digest=digest,
         models=models,
         pools=pools,
         tenants=tenants,

@@ -14,6 +14,7 @@ import orjson
 from pydantic import ValidationError
 
 from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.policy.compile import table_of
 from gateway.policy.document import Snapshot, snapshot
 from gateway.policy.findings import explain_rejection
 from gateway.policy.hardware import check_hardware
@@ -21,6 +22,7 @@ from gateway.policy.merge import merged_tree
 from gateway.policy.reach import check_reach
 from gateway.policy.references import check_references
 from gateway.policy.schema import Policy
+from gateway.policy.secret import unresolved
 from gateway.policy.tree import Tree
 
 
@@ -47,10 +49,11 @@ def load_snapshot(source: Snapshot) -> Loaded:
     policy, tree, files = read_policy(source)
     findings = [*check_references(policy, tree), *check_hardware(policy, tree)]
     _refuse_errors(findings, files)
-    findings += check_reach(policy, tree)
-    _refuse_errors(findings, files)
     document = orjson.dumps(policy.canonical(), option=orjson.OPT_SORT_KEYS)
-    return Loaded(document, hashlib.sha256(document).hexdigest(), _ordered(findings, files), files, source.fingerprint)
+    digest = hashlib.sha256(document).hexdigest()
+    findings += check_reach(policy, table_of(policy, digest, 0, {}, unresolved), tree)
+    _refuse_errors(findings, files)
+    return Loaded(document, digest, _ordered(findings, files), files, source.fingerprint)
 
 
 def read_policy(source: Snapshot) -> tuple[Policy, Tree, tuple[str, ...]]:

@@ -1,10 +1,155 @@
-"""placeholder"""
+"""What can never happen, or never happen well: routes behind others, constraints no pool can meet, rollouts of nothing.
+
+Computed exactly over the finite space of the policy (``space``). A policy too fine for that is let through with a
+warning: the data plane decides every request on its own and refuses where nothing is eligible. Called by ``load``.
+"""
 
 from gateway.errors import PolicyError
+from gateway.model.proving import Rollout
+from gateway.model.table import Table
+from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
 from gateway.policy.schema import Policy
-from gateway.policy.tree import Tree
+from gateway.policy.space import Region, Space, TooFineError
+from gateway.policy.tree import Path, Tree
+from gateway.policy.words import describe
 
 
-def check_reach(policy: Policy, tree: Tree) -> list[PolicyError]:
-    """Placeholder."""
-    return []
+def check_reach(policy: Policy, table: Table, tree: Tree) -> list[PolicyError]:
+    """Errors and warnings about what the rules can and cannot do together. ``table`` is the compiled ``policy``."""
+    checker = _Checker(policy, table, tree)
+    try:
+        checker.routes()
+        checker.constraints()
+        checker.refused()
+        checker.rollouts()
+        checker.shadows()
+    except TooFineError:
+        message = "the rules cut requests into too many kinds to check what each of them can reach"
+        checker.findings.append(tree.place(("routes",)).finding(message, "fewer, broader conditions", "warning"))
+    return checker.findings
+
+
+class _Checker:
+    """One look at the space of a policy; ``findings`` fill as it goes."""
+
+    def __init__(self, policy: Policy, table: Table, tree: Tree) -> None:
+        self.findings: list[PolicyError] = []
+        self._policy = policy
+        self._table = table
+        self._tree = tree
+        self._space: Space = space_of(table)
+        self._reached: list[Reached] = []
+        self._cells: list[Cell] = []
+
+    def _say(self, path: Path, message: str, mend: str = "", severity: str = "error") -> None:
+        self.findings.append(self._tree.place(path).finding(message, mend, severity))
+
+    def routes(self) -> None:
+        """Every route is reached by something, and every request by a route."""
+        self._reached, rest = reached_routes(self._table, self._space)
+        for index, reached in enumerate(self._reached):
+            if reached.region:
+                continue
+            name = reached.route.name
+            if not reached.alone:
+                self._say(("routes", index), f"route {name!r} can never match: its conditions exclude each other")
+                continue
+            takers = [
+                earlier.route.name
+                for earlier in self._reached[:index]
+                if self._space.within(reached.alone, compiled(earlier.route.matches))
+            ]
+            message = f"route {name!r} is never reached: {', '.join(takers)} before it take every request it matches"
+            self._say(("routes", index), message, "move it up, or remove it")
+        if rest:
+            message = f"no route matches {describe(self._space, rest)}; such requests are refused"
+            self._say(("routes",), message, "end with a route without `when`", "warning")
+
+    def constraints(self) -> None:
+        """Every constraint can match, and can be met wherever it matches."""
+        space = self._space
+        reachable: Region = [box for reached in self._reached for box in reached.region]
+        for index, constraint in enumerate(self._table.constraints):
+            path: Path = ("constraints", index)
+            holds = compiled(constraint.matches)
+            if not space.within(space.everything, holds):
+                self._say(path, f"constraint {constraint.name!r} can never match: its conditions exclude each other")
+                continue
+            matched = space.within(reachable, holds)
+            if not matched:
+                message = f"constraint {constraint.name!r} never fires: no request that reaches a route matches it"
+                self._say(path, message, "", "warning")
+            if self._policy.constraints[index].refuse:
+                continue
+            for model, adapter in space.present(matched, "served"):
+                pools = [pool for pool in self._table.pools.values() if carries(self._table, pool, model, adapter)]
+                if any(constraint.permits(pool) for pool in pools):
+                    continue
+                who = model if adapter is None else f"{model} with adapter {adapter}"
+                where = describe(space, space.pinned(matched, "served", (model, adapter)), ("served",))
+                message = (
+                    f"constraint {constraint.name!r} cannot be met: no pool of {who} satisfies {constraint.requires}, "
+                    f"so it would refuse {where}"
+                )
+                mend = (
+                    "add such a pool, limit the constraint by `when: {model: …}`, or say refuse: true if this is meant"
+                )
+                severity = "error" if constraint.unless_measured is None else "warning"
+                self._say(path, message, mend, severity)
+
+    def refused(self) -> None:
+        """Where constraints that can be met one by one leave nothing together."""
+        self._cells = cells_of(self._table, self._space)
+        meant = {constraint.name for constraint in self._policy.constraints if constraint.refuse}
+        places = {route.name: index for index, route in enumerate(self._table.routes)}
+        for cell in self._cells:
+            if cell.pools or cell.rule not in places or meant & set(cell.by) or cell.by == ("context_window",):
+                continue
+            who = cell.model if cell.adapter is None else f"{cell.model}:{cell.adapter}"
+            where = describe(self._space, list(cell.region), ("served",))
+            message = f"route {cell.rule!r} has no pool left for {who}, {where} (ruled out by {', '.join(cell.by)})"
+            mend = "such requests are refused; name a further pool in the route"
+            self._say(("routes", places[cell.rule], "pools"), message, mend, "warning")
+
+    def rollouts(self) -> None:
+        """Every rollout speaks of buckets that exist and in which both of its pools can serve."""
+        space = self._space
+        taken: list[tuple[str, Region]] = []
+        for index, rollout in enumerate(self._table.rollouts):
+            path: Path = ("rollouts", index)
+            region = space.within(space.everything, compiled(rollout.matches))
+            if not region:
+                self._say((*path, "buckets"), f"rollout {rollout.name!r} names buckets that can never exist")
+                continue
+            self._both_serve(path, rollout)
+            for other, theirs in taken:
+                common = space.within(theirs, compiled(rollout.matches))
+                if common:
+                    message = f"rollouts {other!r} and {rollout.name!r} share buckets: {describe(space, common)}"
+                    self._say((*path, "buckets"), message, "a bucket takes part in one rollout at a time")
+            taken.append((rollout.name, region))
+
+    def _both_serve(self, path: Path, rollout: Rollout) -> None:
+        inside = [cell for cell in self._cells if self._space.within(list(cell.region), compiled(rollout.matches))]
+        for role, pool in (("candidate", rollout.candidate), ("baseline", rollout.baseline)):
+            if any(pool in cell.pools for cell in inside):
+                continue
+            routes = {route.name: route.pools for route in self._table.routes}
+            named = any(pool in routes.get(cell.rule, ()) for cell in inside)
+            why = (
+                f"constraints always rule it out ({', '.join(sorted({by for cell in inside for by in cell.by}))})"
+                if named
+                else f"no route that they reach names it ({', '.join(sorted({cell.rule for cell in inside}))})"
+            )
+            self._say((*path, role), f"{role} {pool!r} never serves the buckets of rollout {rollout.name!r}: {why}")
+            return
+        if not any(rollout.candidate in cell.pools and rollout.baseline in cell.pools for cell in inside):
+            message = f"candidate and baseline of rollout {rollout.name!r} are never eligible for the same request"
+            self._say((*path, "candidate"), message)
+
+    def shadows(self) -> None:
+        """Every shadow rule mirrors something."""
+        for index, shadow in enumerate(self._table.shadows):
+            if not self._space.within(self._space.everything, compiled(shadow.matches)):
+                message = f"shadow rule {shadow.name!r} can never match: its conditions exclude each other"
+                self._say(("shadow", index), message)
