@@ -1,0 +1,134 @@
+"""Block records: what happened to the requests that were dispatched in one stretch of time, as mergeable integer
+counts.
+
+Owns the bag ``{value: count}``, its lanes, the bookkeeping of requests that are still open, and the stored form whose
+bytes do not depend on the order of merging, so workers and replicas may report in any order. Must not know limits,
+bets or clocks. Called by the timeline, by readings and by whoever stores evidence.
+
+A lane tells outcomes of one block apart where the form of the guard needs it: a slice keeps each request's own limit
+there, a failure share the arm (``CANDIDATE`` or ``BASELINE``); all other guards use lane 0.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+ONLY_LANE = 0.0
+CANDIDATE = 0.0
+BASELINE = 1.0
+
+GOOD = 0.0
+BAD = 1.0
+
+
+class Overdue(StrEnum):
+    """What a request counts as that is still open when its block must be closed."""
+
+    DROP = "drop"
+    """Nothing is known about it; only right if staying open says nothing about the outcome."""
+    GOOD = "good"
+    """It has not failed in time (errors; what fails later is another guard's business)."""
+    BAD = "bad"
+    """It is too slow (latency: the deadline is the limit)."""
+
+
+class BlockRecord(msgspec.Struct, frozen=True):
+    """Stored form of a block: sorted, so equal contents have equal bytes.
+
+    ``cells`` holds ``(lane, value, count)``, ``announced`` ``(lane, dispatched requests)`` where dispatches are
+    announced, ``unscored`` the pairs that have no score.
+    """
+
+    number: int
+    cells: tuple[tuple[float, float, int], ...] = ()
+    announced: tuple[tuple[float, int], ...] = ()
+    unscored: int = 0
+
+    def encode(self) -> bytes:
+        """Canonical bytes."""
+        return msgspec.msgpack.encode(self)
+
+
+class OpenBlock:
+    """A block that still collects counts."""
+
+    __slots__ = ("announced", "cells", "unscored")
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[float, float], int] = {}
+        self.announced: dict[float, int] = {}
+        self.unscored = 0
+
+    def add(self, value: float, count: int = 1, lane: float = ONLY_LANE) -> None:
+        """Count ``count`` outcomes of ``value``."""
+        _check_count(count)
+        # Adding 0.0 turns -0.0 into 0.0: equal keys would otherwise be stored with different bytes.
+        key = (lane + 0.0, value + 0.0)
+        self.cells[key] = self.cells.get(key, 0) + count
+
+    def announce(self, count: int = 1, lane: float = ONLY_LANE) -> None:
+        """Count ``count`` dispatched requests whose outcomes are to come."""
+        _check_count(count)
+        lane += 0.0
+        self.announced[lane] = self.announced.get(lane, 0) + count
+
+    def add_unscored(self, count: int = 1) -> None:
+        """Count pairs that resolved without a score."""
+        _check_count(count)
+        self.unscored += count
+
+    def absorb(self, record: BlockRecord) -> None:
+        """Add a stored block's counts."""
+        for lane, value, count in record.cells:
+            self.add(value, count, lane)
+        for lane, count in record.announced:
+            self.announce(count, lane)
+        self.add_unscored(record.unscored)
+
+    def resolved(self) -> dict[float, int]:
+        """Outcomes known so far, per lane; unscored pairs are resolved too."""
+        known: dict[float, int] = {ONLY_LANE: self.unscored} if self.unscored else {}
+        for (lane, _), count in self.cells.items():
+            known[lane] = known.get(lane, 0) + count
+        return known
+
+    def open_requests(self) -> dict[float, int]:
+        """Announced requests without an outcome, per lane; an outcome may overtake its announcement."""
+        known = self.resolved()
+        missing = {lane: count - known.get(lane, 0) for lane, count in self.announced.items()}
+        return {lane: count for lane, count in missing.items() if count > 0}
+
+    def close(self, overdue: Overdue) -> None:
+        """Give every request that is still open its overdue outcome."""
+        if overdue is Overdue.DROP:
+            return
+        value = GOOD if overdue is Overdue.GOOD else BAD
+        for lane, count in self.open_requests().items():
+            self.add(value, count, lane)
+
+    def record(self, number: int) -> BlockRecord:
+        """Stored form under block number ``number``."""
+        return BlockRecord(
+            number=number,
+            cells=tuple(sorted((lane, value, count) for (lane, value), count in self.cells.items() if count)),
+            announced=tuple(sorted((lane, count) for lane, count in self.announced.items() if count)),
+            unscored=self.unscored,
+        )
+
+
+def merge(records: Iterable[BlockRecord]) -> BlockRecord:
+    """Sum of records of one block, in any order; raises ValueError for records of several blocks or none."""
+    parts = list(records)
+    numbers = {record.number for record in parts}
+    if len(numbers) != 1:
+        raise ValueError(f"only records of one block can be merged, got blocks {sorted(numbers)}")
+    block = OpenBlock()
+    for record in parts:
+        block.absorb(record)
+    return block.record(numbers.pop())
+
+
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise ValueError(f"a count cannot be negative, got {count}")

@@ -1,0 +1,101 @@
+"""Latency as an exceedance: a quantile limit is a limit on how often a threshold is passed.
+
+Owns the exact equivalence "the P-quantile is at most L if and only if P(X > L) <= 1 - P", the scaled thresholds of
+the ratio guard, and the control's quantile tracked over EARLIER blocks only (a threshold that saw the block it judges
+would not be fair). Called by control when it turns latencies into outcomes; must not know meters.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from math import ceil, log
+
+_EQUAL_WITHIN = 1e-12
+"""Relative slack of a scaled threshold: 1.15 times 1000 ms is 1150 ms although its double is not."""
+
+_BIN_RATIO = 1.01
+"""Latency bins grow by 1 %: the tracked quantile is at most that much too high, and 2,800 bins span 1 ns to 20 min."""
+
+
+def exceedance_limit(quantile: float) -> float:
+    """Limit of the rate guard for a quantile limit: P99 gives 0.01."""
+    if not 0.0 < quantile < 1.0:
+        raise ValueError(f"a quantile must lie strictly between 0 and 1, got {quantile!r}")
+    # Decimal quantiles should give decimal limits: 1 - 0.99 is 0.010000000000000009.
+    return round(1.0 - quantile, 12)
+
+
+def is_slow(latency: float | None, limit: float) -> bool:
+    """Whether a request exceeds the limit, in the same unit; None = nothing came within it. Equal is not slow."""
+    return latency is None or latency > limit * (1.0 + _EQUAL_WITHIN)
+
+
+def is_slow_for_arm(latency: float | None, *, candidate: bool, control_quantile: float, tolerated_ratio: float) -> bool:
+    """Event of the ratio guard: the control exceeds its own quantile, the candidate ``tolerated_ratio`` times that."""
+    return is_slow(latency, tolerated_ratio * control_quantile if candidate else control_quantile)
+
+
+def exact_quantile(latencies: Iterable[float], quantile: float) -> float:
+    """Smallest observed x with P(X <= x) >= quantile, of at least one latency."""
+    ordered = sorted(latencies)
+    if not ordered:
+        raise ValueError("no latencies, so no quantile")
+    return ordered[_rank(quantile, len(ordered)) - 1]
+
+
+def _rank(quantile: float, number: int) -> int:
+    # The slack keeps 0.95 * 20 = 19.000000000000004 from asking for rank 20.
+    return max(1, ceil(quantile * number - 1e-9))
+
+
+class ControlQuantile:
+    """The control's quantile over its last ``window_blocks`` blocks, as the threshold for each next block.
+
+    None until ``least`` latencies are known. A block's threshold is fixed the first time it is asked for, so all its
+    requests are judged alike whenever they resolve.
+    """
+
+    __slots__ = ("_fixed", "_newest", "_recent", "least", "quantile", "window_blocks")
+
+    def __init__(self, quantile: float, window_blocks: int = 360, least: int | None = None) -> None:
+        self.quantile = quantile
+        self.window_blocks = window_blocks
+        # Ten expected exceedances: below that the estimated quantile is mostly noise.
+        self.least = least if least is not None else ceil(10.0 / exceedance_limit(quantile))
+        self._recent: dict[int, dict[int, int]] = {}
+        self._newest = -(2**62)
+        self._fixed: deque[tuple[int, float | None]] = deque(maxlen=64)
+
+    def observe(self, block: int, latency: float) -> None:
+        """Count one latency (> 0) of the control, dispatched in ``block``."""
+        bin_number = ceil(log(max(latency, 1e-9)) / log(_BIN_RATIO))
+        self._newest = max(self._newest, block)
+        if block <= self._newest - self.window_blocks:
+            return
+        bins = self._recent.setdefault(block, {})
+        bins[bin_number] = bins.get(bin_number, 0) + 1
+
+    def threshold(self, block: int) -> float | None:
+        """Upper end of the bin that holds the quantile of blocks before ``block``; None if too few are known."""
+        for number, fixed in self._fixed:
+            if number == block:
+                return fixed
+        value = self._quantile_before(block)
+        self._fixed.append((block, value))
+        return value
+
+    def _quantile_before(self, block: int) -> float | None:
+        self._recent = {number: bins for number, bins in self._recent.items() if number >= block - self.window_blocks}
+        totals: dict[int, int] = {}
+        for number, bins in self._recent.items():
+            if number < block:
+                for bin_number, count in bins.items():
+                    totals[bin_number] = totals.get(bin_number, 0) + count
+        total = sum(totals.values())
+        if total < self.least:
+            return None
+        rank = _rank(self.quantile, total)
+        for bin_number in sorted(totals):
+            rank -= totals[bin_number]
+            if rank <= 0:
+                return float(_BIN_RATIO**bin_number)
+        return None

@@ -1,0 +1,100 @@
+"""Session votes: one share of bad turns per finished conversation.
+
+Owns when a conversation is finished (idle, long enough, or old enough) and what it then votes. For guards whose
+outcomes cluster in conversations (tools, JSON, refusals), where turns are not independent evidence but conversations
+are. Called by control with every resolved turn; must not know meters. A vote is booked under the conversation's FIRST
+dispatch: booked under its end, conversations that break off early because they failed would be seen before the
+healthy ones.
+"""
+
+from collections.abc import Hashable, Iterator
+
+import msgspec
+
+IDLE_S = 60.0
+MOST_TURNS = 20
+
+
+class SessionVote(msgspec.Struct, frozen=True):
+    """Share of bad turns of one conversation, to be accepted at ``started_s`` (dispatch of its first turn)."""
+
+    conversation: Hashable
+    share: float
+    turns: int
+    started_s: float
+    ended_s: float
+
+
+class _Turns:
+    __slots__ = ("bad", "last_s", "started_s", "turns")
+
+    def __init__(self, started_s: float) -> None:
+        self.started_s = started_s
+        self.last_s = started_s
+        self.turns = 0
+        self.bad = 0
+
+
+class SessionVotes:
+    """Open conversations of one series.
+
+    A conversation votes after ``idle_s`` without a turn, at ``most_turns`` turns, or ``longest_s`` after its first
+    turn; later turns open a new one. So a series over these votes needs a deadline of ``longest_s`` plus the time a
+    turn takes, unless its conversations are announced. At most ``most_open`` are held; beyond that the longest idle
+    one votes at once.
+    """
+
+    __slots__ = ("_open", "idle_s", "longest_s", "most_open", "most_turns")
+
+    def __init__(
+        self,
+        idle_s: float = IDLE_S,
+        most_turns: int = MOST_TURNS,
+        longest_s: float = 600.0,
+        most_open: int = 65_536,
+    ) -> None:
+        if idle_s <= 0.0 or most_turns < 1 or longest_s <= 0.0 or most_open < 1:
+            raise ValueError("idle_s, most_turns, longest_s and most_open must all be positive")
+        self._open: dict[Hashable, _Turns] = {}
+        self.idle_s = idle_s
+        self.most_turns = most_turns
+        self.longest_s = longest_s
+        self.most_open = most_open
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def turn(self, conversation: Hashable, dispatched_s: float, bad: bool, now_s: float) -> list[SessionVote]:
+        """Count one resolved turn; returns the votes that it completes."""
+        votes = []
+        turns = self._open.pop(conversation, None)
+        if turns is not None and self._is_over(turns, dispatched_s):
+            votes.append(_vote(conversation, turns))
+            turns = None
+        if turns is None:
+            turns = _Turns(dispatched_s)
+        turns.turns += 1
+        turns.bad += bad
+        turns.started_s = min(turns.started_s, dispatched_s)
+        turns.last_s = max(turns.last_s, now_s)
+        if turns.turns >= self.most_turns:
+            votes.append(_vote(conversation, turns))
+            return votes
+        self._open[conversation] = turns  # at the end of the dict: order of last turn
+        if len(self._open) > self.most_open:
+            oldest = next(iter(self._open))
+            votes.append(_vote(oldest, self._open.pop(oldest)))
+        return votes
+
+    def finished(self, now_s: float) -> Iterator[SessionVote]:
+        """Close and yield the conversations that are over at ``now_s``; consume it fully."""
+        over = [conversation for conversation, turns in self._open.items() if self._is_over(turns, now_s)]
+        for conversation in over:
+            yield _vote(conversation, self._open.pop(conversation))
+
+    def _is_over(self, turns: _Turns, now_s: float) -> bool:
+        return now_s - turns.last_s >= self.idle_s or now_s - turns.started_s >= self.longest_s
+
+
+def _vote(conversation: Hashable, turns: _Turns) -> SessionVote:
+    return SessionVote(conversation, turns.bad / turns.turns, turns.turns, turns.started_s, turns.last_s)
