@@ -17,6 +17,9 @@ from gateway.policy.space import Region, Space, TooFineError
 
 CELLS_MOST = 20_000
 
+# Regions by what is left of the pools, and by what took the others away.
+_Parts = dict[tuple[tuple[str, ...], tuple[str, ...]], Region]
+
 
 class Cell(msgspec.Struct, frozen=True):
     """Requests that are decided alike. ``by``: the constraints that took pools away, and ``context_window``.
@@ -90,30 +93,24 @@ def _cells_of_route(
     carriers = [table.pools[name] for name in route.pools if carries(table, table.pools[name], model, adapter)]
     without_adapter = [table.pools[name] for name in route.pools if table.pools[name].model == model]
     start = ("adapter",) if len(without_adapter) > len(carriers) else ()
-    parts: dict[tuple[str, ...], tuple[set[str], Region]] = {
-        tuple(pool.name for pool in carriers): (set(start), region)
-    }
+    parts: _Parts = {(tuple(pool.name for pool in carriers), start): region}
     for name, cut, removed in _cuts(table, carriers):
-        split: dict[tuple[str, ...], tuple[set[str], Region]] = {}
-        for pools, (by, part) in parts.items():
+        split: _Parts = {}
+        for (pools, by), part in parts.items():
             left = tuple(pool for pool in pools if pool not in removed)
             inside = space.within(part, cut) if left != pools else []
-            _gather(split, left, by | {name}, inside)
+            _gather(split, left, (*by, name), inside)
             _gather(split, pools, by, space.without(part, cut) if inside else part)
         parts = split
-        if sum(len(part) for _, part in parts.values()) > CELLS_MOST:
+        if sum(len(part) for part in parts.values()) > CELLS_MOST:
             raise TooFineError
-    return [
-        Cell(route.name, model, adapter, pools, tuple(sorted(by)), tuple(part)) for pools, (by, part) in parts.items()
-    ]
+    return [Cell(route.name, model, adapter, pools, by, tuple(part)) for (pools, by), part in parts.items()]
 
 
-def _gather(
-    parts: dict[tuple[str, ...], tuple[set[str], Region]], pools: tuple[str, ...], by: set[str], region: Region
-) -> None:
+def _gather(parts: _Parts, pools: tuple[str, ...], by: tuple[str, ...], region: Region) -> None:
     if region:
-        known_by, known = parts.get(pools, (set(), []))
-        parts[pools] = (known_by | by, known + region)
+        by = tuple(dict.fromkeys(by))
+        parts[pools, by] = parts.get((pools, by), []) + region
 
 
 def _cuts(table: Table, pools: Sequence[Pool]) -> list[tuple[str, Condition, frozenset[str]]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path as FilePath
 
 from gateway.errors import PolicyError
-from gateway.policy.names import claims
+from gateway.policy.names import claims, served_names
 from gateway.policy.schema import Policy
 from gateway.policy.schema.proving import PAIRS, BucketSelection, Rollout, Shadow
 from gateway.policy.schema.rules import PoolTraits, When
@@ -115,9 +115,10 @@ class _Checker:
 
     def tenants(self) -> None:
         granted = self.policy.classify.tools.grants
+        named = served_names(self.policy)
         for name, tenant in self.policy.tenants.items():
             path: Path = ("tenants", name)
-            self._all_known((*path, "models"), tenant.models, self.policy.models, "model")
+            self._all_known((*path, "models"), tenant.models, named, "model, alias or adapter")
             self._all_known((*path, "grants"), tenant.grants, granted, "grant in classify.tools.grants")
             if name == "anonymous":
                 if tenant.keys:

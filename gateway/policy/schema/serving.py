@@ -218,7 +218,9 @@ class Tenant(Strict):
     )
     tier: Word = "default"
     grants: list[Name] = []
-    models: Many[ServedName] | None = Field(default=None, description="models it may use; left out: all")
+    models: Many[ServedName] | None = Field(
+        default=None, description="models and adapters it may use, by any of their names; left out: all"
+    )
     limits: TenantLimits = TenantLimits()
     trusted: bool = Field(default=False, description="may send hints: task, session")
     shadow: bool = Field(default=True, description="false: its traffic is never mirrored")
