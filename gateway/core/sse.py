@@ -43,6 +43,7 @@ TAIL_BYTES = 4_096
 _HELD_MOST = TAIL_BYTES + 2_048
 _HEAD = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
 _USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
+_BLANK_ENDS = (b"\n\n", b"\n\r\n", b"\n\r", b"\r\r", b"\r\r\n")  # every pair of line ends; CR LF is one
 # Events that end a stream which names its events, and what they say when their own data is too long to keep.
 _FINAL_NAMES = {
     "message_stop": "",
@@ -108,8 +109,8 @@ class Scanner:
 
     @property
     def at_boundary(self) -> bool:
-        """Whether the last event is closed: what follows begins a new one."""
-        return self._clean
+        """Whether the bytes so far end with a blank line, so that another event can follow."""
+        return not self.bytes or b"".join(self._tail)[-4:].endswith(_BLANK_ENDS)
 
     def info(self) -> AnswerInfo:
         """What the stream said about itself up to here. Parses at most ``TAIL_BYTES``."""
