@@ -82,10 +82,9 @@ class Admission:
     def _charge(self, exchange: Exchange) -> None:
         caller, profile = exchange.caller, exchange.profile
         assert caller is not None and profile is not None  # noqa: S101 - admitted after classification only
-        tenant = caller.tenant
-        row, limits = tenant.slot, tenant.limits
-        if row < 0:
+        if not caller.limited:
             return
+        row, limits = caller.tenant.slot, caller.tenant.limits
         board, wall = self._board, exchange.wall_at
         if limits.requests_per_minute is not None or limits.tokens_per_minute is not None:
             requests, tokens = board.used(row, wall)

@@ -37,16 +37,17 @@ class Attempt:
         "_head",
         "_payload",
         "_row",
-        "_total_due",
         "began_at",
         "connection",
         "due",
         "exchange",
         "first_byte_due",
         "forwarder",
+        "idle_s",
         "pool",
         "state",
         "status",
+        "total_due",
         "view",
         "wheel_slot",
     )
@@ -64,7 +65,8 @@ class Attempt:
         self.wheel_slot = 0
         self._row = view.row
         self._dial: Dial | None = None
-        self._total_due = NEVER
+        self.total_due = NEVER
+        self.idle_s = pool.pool.timeouts.idle_s
 
     def start(self, head: bytes, payload: bytes) -> None:
         """Send the request on an idle connection, or dial one first."""
@@ -72,7 +74,7 @@ class Attempt:
         forwarder, timeouts = self.forwarder, self.pool.pool.timeouts
         now = self.began_at = forwarder.clock()
         if timeouts.total_s is not None:
-            self._total_due = now + timeouts.total_s
+            self.total_due = now + timeouts.total_s
         self.view.inflight += 1
         forwarder.board.enter(self._row)
         connection = self.view.connections.take()
@@ -91,7 +93,7 @@ class Attempt:
         """The client is slower than the pool: stop reading, and do not blame the pool for the silence."""
         if self.connection is not None and self.state is State.FLOWING:
             self.connection.pause()
-            self.due = self._total_due
+            self.due = self.total_due
 
     def resume(self) -> None:
         """The client has caught up."""
@@ -131,7 +133,7 @@ class Attempt:
 
     def expect(self, due: float) -> None:
         """Set the deadline; never beyond the attempt's total limit."""
-        due = min(due, self._total_due)
+        due = min(due, self.total_due)
         sooner = due < self.due
         self.due = due
         if sooner or not self.wheel_slot:
@@ -139,11 +141,11 @@ class Attempt:
 
     def expect_bytes(self, now: float) -> None:
         """More bytes are due within the idle limit."""
-        self.expect(now + self.pool.pool.timeouts.idle_s)
+        self.expect(now + self.idle_s)
 
     def stalled(self, now: float) -> Failure:
         """Which limit a silence has broken."""
-        return Failure.TOTAL_TIMEOUT if now >= self._total_due else Failure.IDLE_TIMEOUT
+        return Failure.TOTAL_TIMEOUT if now >= self.total_due else Failure.IDLE_TIMEOUT
 
     def on_due(self, now: float) -> None:
         """The deadline passed."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.core.answer import AnswerInfo
+from gateway.core.tokens import Estimate
 from gateway.dataplane.answers import error_fields
 from gateway.dataplane.fleet import EndpointView, Generation
 from gateway.dataplane.identity import Caller
@@ -44,6 +45,7 @@ class Exchange:
         "decision",
         "due",
         "error_code",
+        "estimate",
         "events",
         "extra_fields",
         "facts",
@@ -101,6 +103,7 @@ class Exchange:
         self.usage = NO_INFO
         self.ready_at = self.queued_at = self.admitted_at = 0.0
         self.content_at = self.content_last_at = 0.0
+        self.estimate: Estimate | None = None
         self.events = 0
         self.tenant_row = -1
         self.charged_tokens = 0
@@ -174,7 +177,7 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         exchange.wall_at,
         exchange.generation.table.generation,
         worker,
-        exchange.api.value,
+        exchange.api._value_,
         tenant.name if tenant else "",
         tenant.tier if tenant else "",
         profile.model if profile else "",
@@ -183,8 +186,8 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         profile.length if profile else "",
         profile.task if profile else "",
         profile.privilege if profile else "",
-        facts.tool_use.value,
-        facts.structured.value,
+        facts.tool_use._value_,
+        facts.structured._value_,
         facts.stream,
         decision.rule if decision else "",
         decision.arm if decision else "",
@@ -193,7 +196,7 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         last.endpoint if last else "",
         pool.precision.label if pool else "",
         status,
-        result.value,
+        result._value_,
         exchange.failure,
         exchange.error_code,
         tuple(exchange.attempts),

@@ -13,6 +13,7 @@ from gateway.core.breaker import Breaker
 from gateway.dataplane.board import Board
 from gateway.model.enums import EndpointState
 from gateway.model.messages import EndpointReport
+from gateway.model.precision import rank
 from gateway.model.table import Endpoint, Pool, Table
 from gateway.wire.pool import ConnectionPool
 
@@ -111,11 +112,14 @@ class PoolView:
 class Generation:
     """A table and its fleet view, immutable for the requests that hold it."""
 
-    __slots__ = ("pools", "table")
+    __slots__ = ("lengths", "pools", "ranks", "table")
 
     def __init__(self, table: Table, pools: dict[str, PoolView]) -> None:
         self.table = table
         self.pools = pools
+        self.ranks = {name: rank(pool.precision) for name, pool in table.pools.items()}
+        names = [name for name, _ in table.classifier.lengths]
+        self.lengths = (*names, table.classifier.over)
 
 
 class Fleet:

@@ -68,6 +68,7 @@ class Forwarder:
         decision, pools = exchange.decision, exchange.generation.pools
         assert decision is not None  # noqa: S101 - launched after the decision only
         now, tried, full = self.clock(), exchange.tried, False
+        # First the healthy endpoints in the decision's order, then, if there are none, whatever may still answer.
         conversation = exchange.facts.conversation
         for fit in (PoolView.healthy, lambda pool, _now, tried: pool.possible(tried)):
             for name in decision.pools:
@@ -209,7 +210,7 @@ def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes,
         wanted = pool.upstream_model or pool.model
     ask_usage = exchange.strips_usage = pool.stream_usage and wants_usage(facts)
     renamed = wanted if facts.model and wanted != facts.model else None
-    content_type = (request.header(b"content-type") or b"").decode("latin-1") if exchange.api is Api.AUDIO else ""
+    content_type = (request.fields.get(b"content-type") or b"").decode("latin-1") if exchange.api is Api.AUDIO else ""
     if renamed is not None and content_type[:10].lower() == "multipart/":
         body = rewrite_form(body, content_type, model=renamed)
     elif ask_usage or renamed is not None:
@@ -217,7 +218,7 @@ def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes,
     fields = exchange.pool_fields
     if fields is None:
         fields = fields_to_pool(request.headers)
-        if request.header(b"x-request-id") is None:
+        if request.fields.get(b"x-request-id") is None:
             fields += b"x-request-id: %b\r\n" % exchange.request_id.encode()
         exchange.pool_fields = fields
     head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n" % (

@@ -4,13 +4,13 @@ The table holds digests only. Look-up goes by the first bytes of the digest, whi
 and the comparison that decides takes constant time.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
 from hmac import compare_digest
 
 from gateway.errors import ApiError
 from gateway.model.facts import Principal
-from gateway.model.table import Table, Tenant
-from gateway.wire.http import Headers
+from gateway.model.table import Limits, Table, Tenant
 
 PREFIX_BYTES = 4
 _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
@@ -19,10 +19,11 @@ _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 class Caller:
     """A tenant and what the classifier may know of it, made once per generation."""
 
-    __slots__ = ("principal", "tenant")
+    __slots__ = ("limited", "principal", "tenant")
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
+        self.limited = tenant.slot >= 0 and tenant.limits != Limits()
         self.principal = Principal(tenant.name, tenant.tier, tenant.grants, tenant.slot, tenant.trusted)
 
 
@@ -38,12 +39,12 @@ class Keyring:
         for digest, name in table.keys.items():
             self._by_prefix.setdefault(digest[:PREFIX_BYTES], []).append((digest, callers[name]))
 
-    def identify(self, headers: Headers) -> Caller:
+    def identify(self, fields: Mapping[bytes, bytes]) -> Caller:
         """The caller of a request; 401 without a known key, unless the policy admits anonymous callers.
 
         Where it does, an unknown key is anonymous too: SDKs insist on sending some key.
         """
-        key = _key(headers)
+        key = _key(fields)
         if key is not None:
             digest = sha256(key).digest()
             for known, caller in self._by_prefix.get(digest[:PREFIX_BYTES], ()):
@@ -58,12 +59,12 @@ class Keyring:
         raise ApiError(401, "invalid_api_key", message, headers=_CHALLENGE)
 
 
-def _key(headers: Headers) -> bytes | None:
-    for name, value in headers:
-        if name == b"authorization":
-            scheme, _, rest = value.partition(b" ")
-            if scheme.lower() == b"bearer" and rest.strip():
-                return rest.strip()
-        elif name in (b"x-api-key", b"api-key") and value.strip():
-            return value.strip()
-    return None
+def _key(fields: Mapping[bytes, bytes]) -> bytes | None:
+    """The key as OpenAI's, Anthropic's or Azure's SDK sends it."""
+    bearer = fields.get(b"authorization")
+    if bearer is not None:
+        scheme, _, rest = bearer.partition(b" ")
+        if scheme.lower() == b"bearer" and rest.strip():
+            return rest.strip()
+    other = fields.get(b"x-api-key") or fields.get(b"api-key")
+    return other.strip() or None if other is not None else None

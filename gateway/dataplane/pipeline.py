@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
+import msgspec
+
 from gateway.core import openai
 from gateway.core.classify import classify
 from gateway.core.decide import decide
@@ -19,16 +21,16 @@ from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.identity import Keyring
-from gateway.dataplane.sizing import Sizing
+from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
-from gateway.model.decision import Decision
+from gateway.model.decision import Decision, Exclusion
 from gateway.model.enums import Api, Result, ToolUse
 from gateway.model.facts import Reading
-from gateway.model.precision import rank
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
-INLINE_BYTES = 48 * 1024  # a body up to this size is read on the loop: well under a millisecond
+INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
+TOOL_LOOP = "tool-loop-keeps-precision"
 METHODS = b"GET, POST, OPTIONS"
 
 _RESULTS = {
@@ -44,11 +46,12 @@ _RESULTS = {
 class Current:
     """The generation in force with what is derived from it; replaced as a whole when control applies a new one."""
 
-    __slots__ = ("generation", "keyring")
+    __slots__ = ("generation", "keyring", "sizes")
 
-    def __init__(self, generation: Generation, keyring: Keyring) -> None:
+    def __init__(self, generation: Generation, keyring: Keyring, sizes: Sizes) -> None:
         self.generation = generation
         self.keyring = keyring
+        self.sizes = sizes
 
 
 class Pipeline:
@@ -103,7 +106,10 @@ class Pipeline:
             wall_at=self._wall(),
             on_finish=self._ended,
         )
-        self._guarded(exchange, lambda: self._begin(exchange, current))
+        try:
+            self._begin(exchange, current)
+        except Exception as error:  # a fault of ours may cost this request its answer, never the worker
+            self._fault(exchange, error)
         return exchange
 
     def refuse(self, connection: ServerConnection, error: ApiError) -> None:
@@ -117,57 +123,54 @@ class Pipeline:
         settings = exchange.generation.table.settings
         if settings.cors_origins:
             self._cors(exchange, settings.cors_origins)
-        exchange.caller = current.keyring.identify(request.headers)
-        trace = request.header(b"traceparent")
+        exchange.caller = current.keyring.identify(request.fields)
+        trace = request.fields.get(b"traceparent")
         if trace is not None and len(trace) >= 35:
             exchange.trace_id = trace[3:35].decode("latin-1")
         if exchange.api is Api.MODELS:
             self._models(exchange)
             return
-        coding = request.header(b"content-encoding")
+        coding = request.fields.get(b"content-encoding")
         if coding is not None and coding.strip().lower() != b"identity":
             exchange.body = _decoded(request.body, coding.strip().lower(), settings.max_body_bytes)
         if len(exchange.body) <= INLINE_BYTES:
-            self._understand(exchange)
+            self._understand(exchange, current.sizes)
             self._decide(exchange)
         else:
-            future = self._executor.submit(self._understand, exchange)
+            future = self._executor.submit(self._understand, exchange, current.sizes)
             future.add_done_callback(lambda done: self._soon(lambda: self._understood(exchange, done)))
 
     def _understood(self, exchange: Exchange, done: "Future[None]") -> None:
         if exchange.finished:
             return
-
-        def go_on() -> None:
+        try:
             done.result()
             self._decide(exchange)
+        except Exception as error:  # as in ``handle``
+            self._fault(exchange, error)
 
-        self._guarded(exchange, go_on)
-
-    def _understand(self, exchange: Exchange) -> None:
+    def _understand(self, exchange: Exchange, sizes: Sizes) -> None:
         """Body → facts → profile. Runs in a thread for long bodies; touches nothing but the exchange."""
         request, caller, table = exchange.request, exchange.caller, exchange.generation.table
         assert caller is not None  # noqa: S101 - identified before
-        content_type = request.header(b"content-type") or b"application/json"
-        session = request.header(b"x-quantgate-session")
+        content_type = request.fields.get(b"content-type") or b"application/json"
+        session = request.fields.get(b"x-quantgate-session")
         reading: Reading = openai.read(exchange.api, exchange.body, content_type.decode("latin-1"), session=session)
         facts = exchange.facts = reading.facts
         names = table.names
-        hint = request.header(b"x-quantgate-task") if caller.tenant.trusted else None
+        hint = request.fields.get(b"x-quantgate-task") if caller.tenant.trusted else None
         model = names.get(facts.model, ("", None))[0]
-        prompt_tokens = self._sizing.prompt_tokens(table, model, reading)
+        estimate = exchange.estimate = self._sizing.estimate(sizes, model, reading)
         at_least = None
-        if facts.conversation and facts.turns:
+        if facts.turns > 1:
             memory = self._conversations.get(facts.conversation, exchange.wall_at)
-            lengths = table.classifier.lengths
-            if memory is not None:
-                at_least = lengths[memory.length][0] if memory.length < len(lengths) else table.classifier.over
+            at_least = exchange.generation.lengths[memory.length] if memory is not None else None
         exchange.profile = classify(
             table,
             facts,
             reading.texts,
             caller.principal,
-            prompt_tokens,
+            estimate.tokens,
             hint=hint.decode("latin-1") if hint else None,
             at_least=at_least,
         )
@@ -176,7 +179,7 @@ class Pipeline:
         table, profile, facts = exchange.generation.table, exchange.profile, exchange.facts
         assert profile is not None  # noqa: S101 - classified before
         decision = decide(table, profile)
-        if len(decision.pools) > 1 and facts.conversation:
+        if facts.tool_use is ToolUse.LOOP and decision.pools:
             decision = self._keep_precision(exchange, decision)
         exchange.decision = decision
         exchange.ready_at = self._clock()
@@ -185,24 +188,21 @@ class Pipeline:
         self._admission.admit(exchange)
 
     def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
-        """A conversation in a tool loop changes precision only upwards; every turn is remembered for the next."""
-        facts, profile, table = exchange.facts, exchange.profile, exchange.generation.table
-        assert profile is not None  # noqa: S101 - classified before
-        pools = decision.pools
-        if facts.tool_use is ToolUse.LOOP:
-            memory = self._conversations.get(facts.conversation, exchange.wall_at)
-            if memory is not None:
-                kept = tuple(name for name in pools if rank(table.pools[name].precision) >= memory.rank)
-                if kept != pools:
-                    return Decision(
-                        decision.rule,
-                        kept,
-                        decision.exclusions,
-                        (*decision.constraints, "tool-loop-keeps-precision"),
-                        decision.arm,
-                        decision.rollout,
-                    )
-        return decision
+        """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
+        memory = self._conversations.get(exchange.facts.conversation, exchange.wall_at)
+        if memory is None:
+            return decision
+        ranks = exchange.generation.ranks
+        coarser = [name for name in decision.pools if ranks[name] < memory.rank]
+        if not coarser:
+            return decision
+        reason = "the conversation is in a tool loop that began on a finer precision"
+        return msgspec.structs.replace(
+            decision,
+            pools=tuple(name for name in decision.pools if ranks[name] >= memory.rank),
+            exclusions=(*decision.exclusions, *(Exclusion(name, TOOL_LOOP, reason) for name in coarser)),
+            constraints=(*decision.constraints, TOOL_LOOP),
+        )
 
     # other paths
 
@@ -223,7 +223,7 @@ class Pipeline:
         cors = b""
         origins = current.generation.table.settings.cors_origins
         if origins:
-            cors = _cors_fields(request.header(b"origin"), origins)
+            cors = _cors_fields(request.fields.get(b"origin"), origins)
         if path in (b"/health", b"/healthz", b"/ping") and request.method in (b"GET", b"HEAD"):
             connection.answer(200, JSON + cors, b'{"status":"ok"}')
             return
@@ -242,41 +242,34 @@ class Pipeline:
 
     def _cors(self, exchange: Exchange, origins: tuple[str, ...]) -> None:
         exchange.cors = True
-        exchange.extra_fields += _cors_fields(exchange.request.header(b"origin"), origins)
+        exchange.extra_fields += _cors_fields(exchange.request.fields.get(b"origin"), origins)
 
     # ends
 
-    def _guarded(self, exchange: Exchange, step: Callable[[], None]) -> None:
-        """Run a step; whatever it raises ends in an answer and an outcome."""
-        try:
-            step()
-        except ApiError as error:
+    def _fault(self, exchange: Exchange, error: Exception) -> None:
+        """Whatever a step raised ends in an answer and an outcome."""
+        if isinstance(error, ApiError):
             if not exchange.finished:
                 exchange.refuse(error, _RESULTS.get(error.status, Result.CLIENT_ERROR))
-        except Exception as error:  # a fault of ours may cost this request its answer, never the worker
-            self._on_error(error)
-            if not exchange.finished:
-                message = f"The gateway failed on this request. Its id is {exchange.request_id}."
-                exchange.refuse(ApiError(500, "internal_error", message), Result.INTERNAL)
+            return
+        self._on_error(error)
+        if not exchange.finished:
+            message = f"The gateway failed on this request. Its id is {exchange.request_id}."
+            exchange.refuse(ApiError(500, "internal_error", message), Result.INTERNAL)
 
     def _ended(self, exchange: Exchange, result: Result, status: int) -> None:
         self._admission.leave(exchange)
         facts, profile = exchange.facts, exchange.profile
         if result is Result.OK and profile is not None:
             usage = exchange.usage
-            if usage.prompt_tokens > 0:
-                self._sizing.learn(exchange, usage.prompt_tokens)
+            if usage.prompt_tokens > 0 and exchange.estimate is not None:
+                self._sizing.learn(profile.model, exchange.estimate, usage.prompt_tokens, usage.cached_tokens)
             if facts.conversation and exchange.attempts:
-                self._remember(exchange)
+                generation = exchange.generation
+                length = generation.lengths.index(profile.length) if profile.length in generation.lengths else 0
+                served = generation.ranks[exchange.attempts[-1].pool]
+                self._conversations.put(facts.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)
-
-    def _remember(self, exchange: Exchange) -> None:
-        table, profile = exchange.generation.table, exchange.profile
-        assert profile is not None  # noqa: S101 - an attempt was made
-        names = [name for name, _ in table.classifier.lengths]
-        length = names.index(profile.length) if profile.length in names else len(names)
-        served = table.pools[exchange.attempts[-1].pool]
-        self._conversations.put(exchange.facts.conversation, length, rank(served.precision), exchange.wall_at)
 
 
 def _no_pool(decision: Decision) -> ApiError:
@@ -320,7 +313,7 @@ def _cors_fields(origin: bytes | None, origins: tuple[str, ...]) -> bytes:
 def _preflight(request: Request, cors: bytes) -> bytes:
     if b"Allow-Origin" not in cors:
         return b""
-    asked = request.header(b"access-control-request-headers") or b"authorization, content-type"
+    asked = request.fields.get(b"access-control-request-headers") or b"authorization, content-type"
     return (
         b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\nAccess-Control-Max-Age: 600\r\n"
         % (METHODS, asked)

@@ -165,13 +165,13 @@ class Relay(Attempt):
     def _flow(self, data: bytes) -> None:
         scanner, exchange = self._scanner, self.exchange
         now = self.forwarder.clock()
-        self.expect_bytes(now)
+        self.due = min(now + self.idle_s, self.total_due)
         if scanner is not None:
             scanner.feed(data)
-            if scanner.content:
-                if not exchange.content_at:
-                    exchange.content_at = now
+            if exchange.content_at:
                 exchange.content_last_at = now
+            elif scanner.content:
+                exchange.content_at = exchange.content_last_at = now
             if self._stripper is not None:
                 data = self._stripper.feed(data)
         exchange.connection.send(data)

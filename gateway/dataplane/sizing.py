@@ -1,14 +1,53 @@
-"""How many tokens a prompt has, per model: tokenizers and what the runtimes' usage has taught about them."""
+"""How many tokens a prompt has, per model: the tokenizers of the policy and what the runtimes' usage says of them.
 
-from gateway.dataplane.exchange import Exchange
+Owns the loaded tokenizers and the online corrections of this worker. ``prompt_tokens`` may be called from the thread
+that reads long bodies; ``learn`` belongs to the loop. A correction that is read while it moves is a slightly older one.
+"""
+
+from gateway.core.tokens import Correction, Estimate, Tokenizer, bounds_of, plan
 from gateway.model.facts import Reading
 from gateway.model.table import Table
+from gateway.policy.tokenizer_files import load_tokenizer
+
+UNKNOWN = ("bytes", "")  # for a model that the table does not know: its request is refused a moment later
+
+
+class Sizes:
+    """What sizing needs of one generation."""
+
+    __slots__ = ("bounds", "default_output", "tokenizers")
+
+    def __init__(self, table: Table) -> None:
+        self.bounds = bounds_of(table)
+        self.default_output = table.classifier.default_output_tokens
+        self.tokenizers: dict[str, Tokenizer] = {
+            name: load_tokenizer(model.tokenizer) for name, model in table.models.items()
+        }
 
 
 class Sizing:
-    def prepare(self, table: Table) -> None: ...
-    def adopt(self, table: Table) -> None: ...
-    def prompt_tokens(self, table: Table, model: str, reading: Reading) -> int:
-        return reading.facts.text_bytes // 4 + 4
+    """Corrections per model; they outlive generations, because tokenizers do."""
 
-    def learn(self, exchange: Exchange, reported: int) -> None: ...
+    __slots__ = ("_corrections", "_unknown")
+
+    def __init__(self) -> None:
+        self._corrections: dict[str, Correction] = {}
+        self._unknown = load_tokenizer(UNKNOWN)
+
+    def estimate(self, sizes: Sizes, model: str, reading: Reading) -> Estimate:
+        """Prompt tokens, as exact as the policy's bounds need."""
+        return plan(
+            reading.facts,
+            reading.texts,
+            sizes.bounds,
+            sizes.tokenizers.get(model, self._unknown),
+            self._corrections.get(model) or Correction(),
+            default_output_tokens=sizes.default_output,
+        )
+
+    def learn(self, model: str, estimate: Estimate, reported: int, cached: int) -> None:
+        """A runtime reported what a prompt of this model really had."""
+        correction = self._corrections.get(model)
+        if correction is None:
+            correction = self._corrections[model] = Correction()
+        correction.observe(estimate, reported, cached)

@@ -23,7 +23,7 @@ from gateway.dataplane.identity import Keyring
 from gateway.dataplane.link import ControlLink
 from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pipeline import Current, Pipeline
-from gateway.dataplane.sizing import Sizing
+from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.model.enums import Result
 from gateway.model.messages import EndpointLocal, Endpoints, Prepare, Rollouts, Stats
 from gateway.model.table import Table
@@ -150,18 +150,16 @@ class Worker:
 
     # tables
 
-    def _compile(self, message: Prepare) -> tuple[Table, Keyring]:
+    def _compile(self, message: Prepare) -> tuple[Table, Keyring, Sizes]:
         """In a thread: everything about a new generation that may fail or take long."""
         table = compile_table(message.document, message.generation, message.slots, self._secret)
         self.fleet.prepare(table)
-        self.sizing.prepare(table)
-        return (table, Keyring(table))
+        return (table, Keyring(table), Sizes(table))
 
-    def _apply(self, compiled: tuple[Table, Keyring]) -> None:
+    def _apply(self, compiled: tuple[Table, Keyring, Sizes]) -> None:
         """On the loop: one assignment makes the generation the one that new requests read."""
-        table, keyring = compiled
-        self.sizing.adopt(table)
-        self.pipeline.current = Current(self.fleet.adopt(table), keyring)
+        table, keyring, sizes = compiled
+        self.pipeline.current = Current(self.fleet.adopt(table), keyring, sizes)
         self.context.limits.max_body_bytes = table.settings.max_body_bytes
         self._generation = table.generation
         self._has_policy.set()

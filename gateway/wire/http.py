@@ -36,22 +36,16 @@ def status_line(status: int) -> bytes:
 class Request:
     """One request as a client sent it, body complete. ``received_at``: the loop's clock at the head's first byte."""
 
-    __slots__ = ("body", "headers", "http11", "keep_alive", "method", "received_at", "target")
+    __slots__ = ("body", "fields", "headers", "http11", "keep_alive", "method", "received_at", "target")
 
     method: bytes
     target: bytes
     headers: Headers
+    fields: dict[bytes, bytes]  # by lower-case name; of a repeated field the last value
     body: bytes
     http11: bool
     keep_alive: bool
     received_at: float
-
-    def header(self, name: bytes) -> bytes | None:
-        """First value of a header by its lower-case name."""
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return None
 
 
 def named_by_connection(headers: Headers) -> frozenset[bytes]:

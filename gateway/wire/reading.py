@@ -141,6 +141,7 @@ class RequestReader:
         request.method = parser.get_method()
         request.target = self._target
         request.headers = self._headers
+        request.fields = dict(self._headers)
         request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         request.http11 = parser.get_http_version() == "1.1"
         request.keep_alive = parser.should_keep_alive()

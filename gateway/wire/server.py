@@ -165,8 +165,6 @@ class ServerConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client reads again."""
         self._writing_paused = False
-        if self.answering is not None:
-            self.due = NEVER
         if self._work is not None:
             self._work.resume()
 
@@ -176,6 +174,8 @@ class ServerConnection(asyncio.Protocol):
             return
         if self._writing_paused:
             self.transport.abort()
+        elif self.answering is not None:
+            self._expect_within(IDLE_S)  # the work has deadlines of its own
         elif self._reader.partial and not self._refused:
             self._refuse(ApiError(408, "request_timeout", "The request did not arrive in time.", close=True))
         else:
@@ -273,7 +273,6 @@ class ServerConnection(asyncio.Protocol):
     def _begin(self, request: Request) -> None:
         self.answering = request
         self.bytes_out = 0
-        self.due = NEVER
         work = self._context.handler.handle(self, request)
         if self.answering is request:
             self._work = work
@@ -290,7 +289,7 @@ class ServerConnection(asyncio.Protocol):
         elif self._queue:
             self._context.soon(self._next)  # not at once: a long pipeline would nest as deep as it is long
         else:
-            self._expect_within(IDLE_S)
+            self._expect_within(IDLE_S)  # later than the deadline before: costs no more than the assignment
 
     def _next(self) -> None:
         if self._queue and self.answering is None and self.transport is not None:

@@ -29,7 +29,7 @@ async def test_a_whole_request_reaches_the_handler_once(rig: Rig) -> None:
     assert await reader.readexactly(2) == b"ok"
     (request,) = rig.requests
     assert (request.method, request.target, request.body) == (b"POST", b"/v1/x", b"hi")
-    assert request.header(b"host") == b"g"
+    assert request.fields[b"host"] == b"g"
     writer.close()
 
 
