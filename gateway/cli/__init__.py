@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "serve": ("gateway.cli.serve", "serve", "Run the gateway: supervisor, control and workers."),
     "check": ("gateway.cli.check", "check", "Check a policy: every fault with file, line, column and a mend."),
     "explain": ("gateway.cli.explain", "explain", "Say in words which pools one request gets, and why."),
-    "test": ("gateway.cli.test", "test", "Run the *.test.yaml beside a policy."),
+    "test": ("gateway.cli.policy_test", "test", "Run the *.test.yaml beside a policy."),
     "simulate": ("gateway.cli.simulate", "simulate", "Run a simulated runtime, for tests, load and rehearsal."),
     "demo": ("gateway.cli.demo", "demo", "Three real llama.cpp pools, the gateway, a mixed workload, a report."),
     "inspect": ("gateway.cli.inspect", "inspect", "Show what the runtimes behind a policy say about themselves."),

@@ -6,7 +6,7 @@ Never repeats a value that could be a secret. Called by ``load``.
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.errors import PolicyError
@@ -31,30 +31,30 @@ _EXPECTED = {
 
 
 @cache
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a document."""
+    return model.model_json_schema(by_alias=True, mode="validation")
+
+
 def json_schema() -> dict[str, Any]:
-    """The policy's JSON schema, for editors."""
-    schema = Policy.model_json_schema(by_alias=True, mode="validation")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "Quantgate policy",
-        "patternProperties": {"^x-": {}},
-    }
+    """The policy's JSON schema, for editors; ``x-`` keys may hold anchors."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {**head, **schema_of(Policy), "title": "Quantgate policy", "patternProperties": {"^x-": {}}}
 
 
-def explain_rejection(error: ValidationError, tree: Tree) -> list[PolicyError]:
-    """One finding per fault."""
-    return [_finding(detail, tree) for detail in error.errors(include_url=False, include_input=True)]
+def explain_rejection(error: ValidationError, tree: Tree, model: type[BaseModel] = Policy) -> list[PolicyError]:
+    """One finding per fault of a document that ``model`` refused."""
+    return [_finding(detail, tree, model) for detail in error.errors(include_url=False, include_input=True)]
 
 
-def _finding(detail: ErrorDetails, tree: Tree) -> PolicyError:
+def _finding(detail: ErrorDetails, tree: Tree, model: type[BaseModel]) -> PolicyError:
     path: Path = tuple(step for step in detail["loc"] if step != "[key]")
     kind = detail["type"]
     context: dict[str, Any] = detail.get("ctx") or {}
     place = tree.place(path)
     if kind == "extra_forbidden":
         key = str(path[-1])
-        known = known_keys(path[:-1])
+        known = known_keys(model, path[:-1])
         mend = did_you_mean(key, known) or (f"known here: {', '.join(known)}" if known else "")
         return tree.keys.get(path, place).finding(f"unknown key {dotted(path)}", mend)
     if kind == "missing":
@@ -83,17 +83,18 @@ def _text_mend(kind: str, detail: ErrorDetails) -> str:
     return ""
 
 
-def known_keys(path: Path) -> list[str]:
-    """The keys that the language knows at ``path``."""
-    schemas = [json_schema()]
+def known_keys(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys that the language of ``model`` knows at ``path``."""
+    whole = schema_of(model)
+    schemas = [whole]
     for step in path:
-        schemas = [inner for schema in schemas for inner in _descend(schema, step)]
-    return sorted({key for schema in schemas for flat in _flat(schema) for key in flat.get("properties", {})})
+        schemas = [inner for schema in schemas for inner in _descend(whole, schema, step)]
+    return sorted({key for schema in schemas for flat in _flat(whole, schema) for key in flat.get("properties", {})})
 
 
-def _descend(schema: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
+def _descend(whole: dict[str, Any], schema: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for flat in _flat(schema):
+    for flat in _flat(whole, schema):
         if isinstance(step, int):
             found += [flat["items"]] if isinstance(flat.get("items"), dict) else []
         elif step in flat.get("properties", {}):
@@ -103,9 +104,9 @@ def _descend(schema: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
     return found
 
 
-def _flat(schema: dict[str, Any]) -> list[dict[str, Any]]:
+def _flat(whole: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
     """The alternatives of a schema, references followed."""
     if (reference := schema.get("$ref")) is not None:
-        return _flat(json_schema()["$defs"][reference.rsplit("/", 1)[-1]])
+        return _flat(whole, whole["$defs"][reference.rsplit("/", 1)[-1]])
     alternatives = schema.get("anyOf")
-    return [flat for inner in alternatives for flat in _flat(inner)] if alternatives else [schema]
+    return [flat for inner in alternatives for flat in _flat(whole, inner)] if alternatives else [schema]

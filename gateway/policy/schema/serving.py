@@ -85,7 +85,7 @@ RecordValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinsta
 class Tokenizer(Strict):
     """How prompt tokens are counted. Exactly one key."""
 
-    tiktoken: Annotated[str, Among(("cl100k_base", "o200k_base", "p50k_base", "r50k_base", "gpt2"))] | None = None
+    tiktoken: Annotated[str, Among(("cl100k_base",))] | None = None
     huggingface: Text | None = Field(default=None, description="path of a tokenizer.json")
     bytes: Literal[True] | None = Field(
         default=None, description="count UTF-8 bytes: an upper bound, no vocabulary needed"
