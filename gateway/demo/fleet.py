@@ -25,6 +25,8 @@ from gateway.demo.weights import Variant
 
 START_S = 60.0
 STOP_S = 5.0
+CONTEXT_TOKENS = 8192
+"""What SmolLM2 was trained for, and what the demo's policy promises."""
 _POLL_S = 0.05
 _TAIL_LINES = 4
 
@@ -60,11 +62,16 @@ class RunningServer(msgspec.Struct, frozen=True):
 
 
 def demo_specs(weights: Mapping[Variant, Path], alias: str = "smollm2-135m") -> tuple[ServerSpec, ...]:
-    """The demo's three pools: one model in BF16, in Q8_0 with an 8-bit KV cache, and in Q4_0."""
-    return (
-        ServerSpec("bf16", weights[Variant.BF16], alias, kv="f16"),
-        ServerSpec("q8", weights[Variant.Q8_0], alias, kv="q8_0"),
-        ServerSpec("q4", weights[Variant.Q4_0], alias, kv="f16"),
+    """The pools of ``routing_policies/demo.yaml`` by name: one model in BF16, in Q8_0, and in Q4_0 with an 8-bit KV
+    cache, each with the model's whole context.
+    """
+    return tuple(
+        ServerSpec(name, weights[variant], alias, kv=kv, context_tokens=CONTEXT_TOKENS)
+        for name, variant, kv in (
+            ("bf16", Variant.BF16, "f16"),
+            ("q8", Variant.Q8_0, "f16"),
+            ("q4", Variant.Q4_0, "q8_0"),
+        )
     )
 
 

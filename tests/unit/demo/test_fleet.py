@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from gateway.demo import fleet as module
 from gateway.demo.fleet import Fleet, FleetError, RunningServer, ServerSpec, check, demo_specs, get
 from gateway.demo.llama_server import Arguments
 from gateway.demo.weights import Variant
 
+ROOT = Path(__file__).resolve().parents[3]
 PROMPTS = ("List three fruits.", "What is the capital of France?", "Write one sentence about the sea.")
 
 
@@ -192,14 +194,14 @@ def test_a_taken_port_is_named(spec: ServerSpec) -> None:
 
 
 def test_the_demos_three_pools(tmp_path: Path) -> None:
-    """One model in three precisions, one of them with a quantised KV cache."""
+    """One model in three precisions, one of them with a quantised KV cache, as the demo's policy declares them."""
     specs = demo_specs({variant: tmp_path / variant for variant in Variant})
-    assert [(spec.name, spec.model.name, spec.kv) for spec in specs] == [
-        ("bf16", "BF16", "f16"),
-        ("q8", "Q8_0", "q8_0"),
-        ("q4", "Q4_0", "f16"),
-    ]
-    assert len({spec.alias for spec in specs}) == 1
+    made = {spec.name: (spec.model.name.lower(), spec.kv.replace("f16", "fp16")) for spec in specs}
+    assert made == {"bf16": ("bf16", "fp16"), "q8": ("q8_0", "fp16"), "q4": ("q4_0", "q8_0")}
+    pools = yaml.safe_load((ROOT / "routing_policies" / "demo.yaml").read_text())["pools"]
+    declared = {name: pool["precision"] for name, pool in pools.items()}
+    assert made == {name: (precision["weights"], precision["kv_cache"]) for name, precision in declared.items()}
+    assert {spec.alias for spec in specs} == {pool["model"] for pool in pools.values()}
 
 
 def test_nothing_there_answers_nothing() -> None:
