@@ -1,0 +1,56 @@
+# Two commands matter: `make demo` and `make test`. Each sets up everything it needs.
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+FILE ?= tests/data/stat_vectors.json
+RUNTIME ?= 1
+
+.PHONY: help demo test test-all lint vectors sim bench schema lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Quantgate needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,demo]'
+	@touch $@
+
+demo: $(STAMP) ## Three real llama.cpp pools, the gateway, a mixed workload, a report
+	$(BIN)/quantgate demo $(DEMO_ARGS)
+
+test: $(STAMP) ## Lint, types, layers and every test that fits into 15 minutes
+	@deploy/test-packages.sh
+	$(MAKE) --no-print-directory lint
+	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered --durations=10
+
+test-all: $(STAMP) ## Everything, with the long ones (simulation, soak, older clients, vLLM)
+	@deploy/test-packages.sh
+	$(MAKE) --no-print-directory lint
+	$(PYTEST) --durations=25
+
+lint: $(STAMP) ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check gateway tests benchmarks
+	$(BIN)/ruff format --check gateway tests benchmarks
+	$(BIN)/mypy --strict gateway
+	$(BIN)/lint-imports
+
+vectors: $(STAMP) ## The judge against a file of vectors: make vectors FILE=...
+	$(BIN)/quantgate vectors $(FILE)
+
+sim: $(STAMP) ## The judge's promises by simulation, through the engine itself (about 20 minutes)
+	$(BIN)/python -m benchmarks.judge_sim
+
+bench: $(STAMP) ## Speed beside nginx and, where installed, the Rust routers
+	$(BIN)/python -m benchmarks.compare $(BENCH_ARGS)
+
+schema: $(STAMP) ## Write the policy's JSON schema for editors
+	$(BIN)/python -m gateway.policy.schema
+
+lock: ## Lock the image's dependencies from a fresh environment
+	deploy/lock.sh
+
+clean: ## Remove what the commands above made
+	rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
