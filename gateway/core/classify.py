@@ -6,9 +6,9 @@ data plane and by ``quantgate explain``; it never sees a socket or a clock. Resu
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from rapidfuzz import fuzz, process
 
@@ -27,7 +27,6 @@ _MATCH_SCORE = 60
 _RANK = {Privilege.NONE.value: 0, Privilege.LOW.value: 1, Privilege.HIGH.value: 2}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]+")
 _PRIVILEGE_OF = object()  # keeps these memo keys apart from those of decisions
-_NO_HITS: frozenset[int] = frozenset()
 
 # Profile fields in order, as far as a bucket may be made of them. The policy's word "tools" means their privilege.
 _FIELDS = (
@@ -37,9 +36,9 @@ _FIELDS = (
 _SPELLINGS = {"tools": "privilege"}
 
 _MARKS: Mapping[str, Callable[[Facts], bool]] = {
-    "code_fence": lambda facts: facts.code_fence,
-    "table": lambda facts: facts.table,
-    "citations": lambda facts: facts.citations,
+    "code_fence": attrgetter("code_fence"),
+    "table": attrgetter("table"),
+    "citations": attrgetter("citations"),
     "json_schema": lambda facts: facts.structured is Structured.JSON_SCHEMA,
     "images": lambda facts: facts.images > 0,
     "tools": lambda facts: bool(facts.tools),
@@ -135,8 +134,8 @@ def _length(classifier: Classifier, context_tokens: int, at_least: str | None) -
 def _task(classifier: Classifier, facts: Facts, texts: Texts, hint: str | None, trusted: bool) -> str:
     if trusted and hint is not None and hint in classifier.hint_tasks:
         return hint
-    user: frozenset[int] | None = None
-    system: frozenset[int] | None = None
+    user: Sequence[int] | None = None
+    system: Sequence[int] | None = None
     for rule in classifier.tasks:
         if rule.apis and facts.api not in rule.apis:
             continue
@@ -145,22 +144,25 @@ def _task(classifier: Classifier, facts: Facts, texts: Texts, hint: str | None, 
         if rule.text:
             if user is None:
                 user = _hits(classifier.user_patterns, texts.user)
-            if not user.isdisjoint(rule.text):
+            if user and not set(rule.text).isdisjoint(user):
                 return rule.task
         if rule.system:
             if system is None:
                 system = _hits(classifier.system_patterns, texts.system)
-            if not system.isdisjoint(rule.system):
+            if system and not set(rule.system).isdisjoint(system):
                 return rule.task
     return classifier.default_task
 
 
-def _hits(patterns: TextSet | None, text: str) -> frozenset[int]:
-    return frozenset(patterns.search(text)) if patterns is not None and text else _NO_HITS
+def _hits(patterns: TextSet | None, text: str) -> Sequence[int]:
+    return patterns.search(text) if patterns is not None and text else ()
 
 
 def _marked(rule: TaskRule, facts: Facts) -> bool:
-    return any(_MARKS[mark](facts) for mark in rule.marks)
+    for mark in rule.marks:  # noqa: SIM110 - a generator costs more than the marks
+        if _MARKS[mark](facts):
+            return True
+    return False
 
 
 def _privilege(table: Table, tools: tuple[str, ...], tenant: Tenant | None) -> str:

@@ -5,6 +5,7 @@ LF, CR and CRLF end lines, a blank line ends an event. Works on bytes in memory;
 """
 
 import re
+from collections.abc import Iterator
 
 _EOL = rb"(?>\r\n|[\r\n])"
 BOUNDARY = re.compile(_EOL + _EOL)
@@ -14,12 +15,31 @@ CR = 13
 
 def payload(block: bytes) -> bytes | None:
     """The data of one event, its lines joined; None for a block without any (comments, a lone event name)."""
+    block = block.strip(b"\r\n")
+    if block[:6] == b"data: " and b"\n" not in block and CR not in block:
+        return block[6:]
     lines = [
         line[6:] if line[5:6] == b" " else line[5:]
         for line in block.splitlines()
         if line[:5] == b"data:" or line == b"data"
     ]
     return b"\n".join(lines) if lines else None
+
+
+def blocks_backwards(data: bytes) -> Iterator[bytes]:
+    """The blocks between blank lines, the last first. What follows the last blank line is a block too."""
+    end = len(data)
+    if CR in data:
+        for start in (*reversed(event_ends(data)), 0):
+            yield data[start:end]
+            end = start
+        return
+    while True:
+        start = data.rfind(b"\n\n", 0, end)
+        yield data[start + 2 if start >= 0 else 0 : end]
+        if start < 0:
+            return
+        end = start
 
 
 def event_ends(data: bytes) -> list[int]:

@@ -19,7 +19,7 @@ from gateway.core.answer import (
     usage_at,
     usage_of,
 )
-from gateway.core.framing import CR, LINE_END, event_ends, payload
+from gateway.core.framing import CR, LINE_END, blocks_backwards, event_ends, payload
 from gateway.core.usage import UsageStripper
 
 __all__ = [
@@ -203,10 +203,8 @@ def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:
     reason = ""
     error: Json | None = None
     done = False
-    end = len(lines)
-    for start in (*reversed(event_ends(lines)), 0):
-        data = payload(lines[start:end])
-        end = start
+    for block in blocks_backwards(lines):
+        data = payload(block)
         if not data:
             continue
         if data == b"[DONE]":

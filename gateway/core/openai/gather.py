@@ -6,6 +6,7 @@ Slices are bounded so that no later step depends on a body's size; ``parts`` are
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
+from zlib import crc32
 
 HEAD_CHARS = 16_384
 TAIL_CHARS = 4_096
@@ -60,6 +61,9 @@ def conversation_of(
     elif user and type(user) is str:
         seed = b"u" + user.encode()
     else:
-        text = f"m{model}\0{system[:_KEY_CHARS]}\0{first[:_KEY_CHARS]}"
+        # A checksum stands for the texts: hashing them would cost several times as much, and a collision only makes two
+        # conversations share their place.
+        mark = crc32(first[:_KEY_CHARS].encode(), crc32(system[:_KEY_CHARS].encode()))
+        text = f"m{model}\0{mark}.{len(system)}.{len(first)}"
         return blake2b(text.encode(), digest_size=16).digest(), False
     return blake2b(seed, digest_size=16).digest(), True

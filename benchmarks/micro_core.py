@@ -1,0 +1,157 @@
+"""What reading, classifying, editing and watching cost per request and per streamed read, in microseconds of one core.
+
+Run ``python -m benchmarks.micro_core``; takes seconds. Every figure is the median of repeated loops: the medians move
+with the machine's load, their proportions do not. The budget of a whole request in all processes is about 117 µs.
+"""
+
+import json
+import statistics
+import time
+import timeit
+from collections.abc import Callable
+
+from gateway.core.classify import classify
+from gateway.core.edit import rewrite
+from gateway.core.openai import read
+from gateway.core.sse import Scanner, UsageStripper
+from gateway.core.tokens import Correction, plan
+from gateway.model.enums import Api
+from gateway.model.facts import Principal
+from gateway.model.table import Classifier, Settings, Table, TaskRule, Tenant
+from gateway.policy.patterns import pattern_set
+from gateway.policy.tokenizer_files import load_tokenizer
+
+_REPEATS = 15
+_SENTENCE = "Please explain how the quarterly revenue table should be read: the second column holds figures in EUR, "
+_EVENT = (
+    b'data: {"id":"chatcmpl-0123456789abcdef0123456789abcdef","object":"chat.completion.chunk","created":1760000000,'
+    b'"model":"qwen2.5-32b","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null,'
+    b'"token_ids":null}]}\n\n'
+)
+_RESPONSE_EVENT = (
+    b"event: response.output_text.delta\n"
+    b'data: {"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,'
+    b'"delta":"hello","sequence_number":12,"logprobs":[]}\n\n'
+)
+_ENDING = (
+    _EVENT.replace(b'null,"token_ids"', b'"stop","token_ids"')
+    + b'data: {"id":"x","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":10,'
+    b'"completion_tokens":20,"total_tokens":30,"prompt_tokens_details":{"cached_tokens":5}}}\n\ndata: [DONE]\n\n'
+)
+
+
+def median_us(work: Callable[[], object], seconds: float = 0.02) -> float:
+    """Median microseconds of one call."""
+    timer = timeit.Timer(work, timer=time.process_time)
+    loops = max(1, int(seconds / max(1e-7, timer.timeit(20) / 20)))
+    return statistics.median(timer.repeat(_REPEATS, loops)) / loops * 1e6
+
+
+def chat_body(text_chars: int, **fields: object) -> dict[str, object]:
+    """A chat request with about that much user text."""
+    text = (_SENTENCE * (text_chars // len(_SENTENCE) + 1))[:text_chars]
+    return {
+        "messages": [
+            {"role": "system", "content": "You are a helpful assistant. Answer briefly.\nSay so when you do not know."},
+            {"role": "user", "content": text},
+        ],
+        "model": "gpt-4o",
+        "temperature": 0.2,
+        "max_tokens": 256,
+        "stream": True,
+        **fields,
+    }
+
+
+def table() -> Table:
+    """One model with an alias, and a classifier of ordinary size."""
+    patterns = ["```", r"\bdef \w+\(", r"(?i)\btranslate\b", r"(?i)\bsummari[sz]e\b"]
+    classifier = Classifier(
+        lengths=(("short", 2048), ("medium", 8192), ("long", 32768), ("huge", 131072)),
+        over="over",
+        tasks=(
+            TaskRule("code", text=(0, 1), marks=frozenset({"code_fence"})),
+            TaskRule("translate", text=(2,)),
+            TaskRule("summary", text=(3,)),
+            TaskRule("rag", system=(0,), marks=frozenset({"citations"})),
+        ),
+        default_task="chat",
+        hint_tasks=frozenset({"chat", "code"}),
+        user_patterns=pattern_set(patterns),
+        system_patterns=pattern_set([r"(?i)answer .*only from the (context|documents)"]),
+        privilege=lambda tool, tenant: "high" if tool.startswith("payment_") else "low",
+        bucket_by=("model", "length", "task", "privilege", "adapter", "tier"),
+        bucket_most=200,
+    )
+    acme = Tenant("acme", tier="gold")
+    return Table(
+        generation=1,
+        digest="",
+        models={},
+        pools={},
+        tenants={"acme": acme},
+        keys={},
+        anonymous=None,
+        names={"gpt-4o": ("qwen2.5-32b", None), "qwen2.5-32b": ("qwen2.5-32b", None)},
+        classifier=classifier,
+        constraints=(),
+        routes=(),
+        settings=Settings(),
+    )
+
+
+def report(name: str, work: Callable[[], object]) -> None:
+    """One line of the table."""
+    print(f"{name:<58}{median_us(work):>10.2f}")
+
+
+def main() -> None:
+    """Print the table."""
+    policy, caller = table(), Principal("acme", tier="gold")
+    compact = json.dumps(chat_body(980), separators=(",", ":"), ensure_ascii=False).encode()
+    spaced = json.dumps(chat_body(980)).encode()
+    escaped = json.dumps(chat_body(980, user="é")).encode()
+    function = {"name": "look_up", "description": _SENTENCE, "parameters": {"type": "object", "properties": {}}}
+    tools = [{"type": "function", "function": {**function, "name": f"look_up_{index}"}} for index in range(8)]
+    tooled = json.dumps(chat_body(980, tools=tools), separators=(",", ":")).encode()
+    long = json.dumps(chat_body(100_000), separators=(",", ":")).encode()
+    reading = read(Api.CHAT, compact)
+    print(f"{'µs':>68}")
+    for name, body in (
+        ("compact", compact),
+        ("spaced", spaced),
+        ("escaped", escaped),
+        ("tools", tooled),
+        ("long", long),
+    ):
+        report(f"read, {name} body of {len(body)} bytes", lambda body=body: read(Api.CHAT, body))
+    report("classify", lambda: classify(policy, reading.facts, reading.texts, caller, 250))
+    report("read + classify, compact", lambda: _both(policy, caller, compact))
+    tokenizer, correction = load_tokenizer(("tiktoken", "cl100k_base")), Correction()
+    bounds = (2048, 8192, 32768, 131072)
+    report("plan, decided by bytes", lambda: plan(reading.facts, reading.texts, bounds, tokenizer, correction))
+    middle = read(Api.CHAT, json.dumps(chat_body(12_000)).encode())
+    report("plan, sampled (12 kB)", lambda: plan(middle.facts, middle.texts, bounds, tokenizer, correction))
+    report("rewrite, model and usage", lambda: rewrite(compact, model="qwen", ask_usage=True))
+    scanner, named, stripper = Scanner(), Scanner(), UsageStripper()
+    scanner.feed(_EVENT)
+    named.feed(_RESPONSE_EVENT)
+    report(f"scan a read of one event ({len(_EVENT)} bytes)", lambda: scanner.feed(_EVENT))
+    report("scan a read of four events", lambda: scanner.feed(_EVENT * 4))
+    report("scan a read of one named event", lambda: named.feed(_RESPONSE_EVENT))
+    report("strip a read of one event", lambda: stripper.feed(_EVENT))
+    report("a stream's start: scanner and first event", lambda: Scanner().feed(_EVENT))
+    for _ in range(16):
+        scanner.feed(_EVENT)
+    scanner.feed(_ENDING)
+    report("a stream's end: info", scanner.info)
+    report("a stream's end: strip usage", lambda: stripper.feed(_ENDING))
+
+
+def _both(policy: Table, caller: Principal, body: bytes) -> object:
+    reading = read(Api.CHAT, body)
+    return classify(policy, reading.facts, reading.texts, caller, 250)
+
+
+if __name__ == "__main__":
+    main()
