@@ -16,7 +16,7 @@ from gateway.errors import ApiError
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts, Profile
-from gateway.model.outcome import Attempt, Outcome
+from gateway.model.outcome import Attempt, Capture, Outcome
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
@@ -25,6 +25,31 @@ if TYPE_CHECKING:
 
 NO_FACTS = Facts(Api.OTHER, "")
 NO_INFO = AnswerInfo()
+
+
+class Taking:
+    """The texts of one exchange while it runs, for the checks: the request's body, and the answer up to a bound."""
+
+    __slots__ = ("_answer", "_cut", "_left", "_request")
+
+    def __init__(self, request: bytes, most: int) -> None:
+        self._request = request
+        self._answer: list[bytes] = []
+        self._left = most
+        self._cut = False
+
+    def add(self, data: bytes) -> None:
+        """More of the answer, as the pool sent it."""
+        if len(data) > self._left:
+            self._cut = True
+            data = data[: self._left]
+        self._left -= len(data)
+        if data:
+            self._answer.append(data)
+
+    def taken(self) -> Capture:
+        """What was kept."""
+        return Capture(self._request, b"".join(self._answer), self._cut)
 
 
 class Exchange:
@@ -37,6 +62,7 @@ class Exchange:
         "body",
         "bytes_in",
         "caller",
+        "capture",
         "charged_tokens",
         "connection",
         "content_at",
@@ -94,6 +120,7 @@ class Exchange:
         self.body = request.body
         self.bytes_in = len(request.body)
         self.caller: Caller | None = None
+        self.capture: Taking | None = None
         self.facts = NO_FACTS
         self.profile: Profile | None = None
         self.decision: Decision | None = None
@@ -218,6 +245,6 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         sampling.temperature if sampling.temperature is not None else -1.0,
         facts.conversation.hex(),
         facts.pending_calls,
-        None,
+        exchange.capture.taken() if exchange.capture is not None and exchange.attempts else None,
         exchange.trace_id,
     )

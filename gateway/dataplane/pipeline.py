@@ -18,13 +18,13 @@ from gateway.dataplane import models
 from gateway.dataplane.admission import Admission
 from gateway.dataplane.answers import JSON, error_fields
 from gateway.dataplane.conversations import Conversations
-from gateway.dataplane.exchange import Exchange
+from gateway.dataplane.exchange import Exchange, Taking
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
-from gateway.model.enums import Api, Result, ToolUse
+from gateway.model.enums import GENERATING, Api, Result, Structured, ToolUse
 from gateway.model.facts import Reading
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
@@ -67,6 +67,7 @@ class Pipeline:
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
         wall: Callable[[], float],
+        rand: Callable[[], float],
         request_id: Callable[[], str],
         on_finish: Callable[[Exchange, Result, int], None],
         on_error: Callable[[BaseException], None],
@@ -78,6 +79,7 @@ class Pipeline:
         self._soon = soon
         self._clock = clock
         self._wall = wall
+        self._rand = rand
         self._request_id = request_id
         self._on_finish = on_finish
         self._on_error = on_error
@@ -182,6 +184,8 @@ class Pipeline:
         if facts.tool_use is ToolUse.LOOP and decision.pools:
             decision = self._keep_precision(exchange, decision)
         exchange.decision = decision
+        if facts.api in GENERATING:
+            self._capture(exchange)
         exchange.ready_at = self._clock()
         if not decision.pools:
             raise _no_pool(decision)
@@ -203,6 +207,18 @@ class Pipeline:
             exclusions=(*decision.exclusions, *(Exclusion(name, TOOL_LOOP, reason) for name in coarser)),
             constraints=(*decision.constraints, TOOL_LOOP),
         )
+
+    def _capture(self, exchange: Exchange) -> None:
+        """Keep the texts of a share of the answers for the checks, as the policy says."""
+        facts, evidence = exchange.facts, exchange.generation.table.evidence
+        if facts.tools:
+            share = evidence.tools
+        elif facts.structured is not Structured.NONE:
+            share = evidence.structured
+        else:
+            share = evidence.other
+        if share >= 1.0 or (share > 0.0 and self._rand() < share):
+            exchange.capture = Taking(exchange.body, evidence.answer_bytes)
 
     # other paths
 

@@ -157,6 +157,8 @@ class Relay(Attempt):
         self.expect_bytes(now)
         held = b"".join(self.body)
         self.body = []
+        if exchange.capture is not None:
+            exchange.capture.add(held)
         self.forget_request()
         if self._stripper is not None:
             held = self._stripper.feed(held)
@@ -172,6 +174,8 @@ class Relay(Attempt):
                 exchange.content_last_at = now
             elif scanner.content:
                 exchange.content_at = exchange.content_last_at = now
+            if exchange.capture is not None:
+                exchange.capture.add(data)
             if self._stripper is not None:
                 data = self._stripper.feed(data)
         exchange.connection.send(data)
@@ -196,6 +200,8 @@ class Relay(Attempt):
         exchange = self.exchange
         body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         exchange.usage = answer_info(body)
+        if exchange.capture is not None:
+            exchange.capture.add(body)
         fields = self._fields(sse_answer=False)
         self.forwarder.succeeded(self)
         exchange.connection.answer(self.status, fields, body)

@@ -89,6 +89,7 @@ class Worker:
             soon=loop.call_soon_threadsafe,
             clock=clock,
             wall=wall,
+            rand=rand,
             request_id=lambda: f"{prefix}{next(counter):x}",
             on_finish=self._finished,
             on_error=lambda error: log_error("request", error),

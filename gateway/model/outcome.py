@@ -17,6 +17,18 @@ class Attempt(msgspec.Struct, array_like=True, frozen=True):
     took_s: float
 
 
+class Capture(msgspec.Struct, array_like=True, frozen=True):
+    """What the checks need of one exchange: the request body as the client sent it (decoded), the answer as relayed.
+
+    Only where the policy asks for checks; bounded; read by control's scorers and dropped, never logged. ``cut``: the
+    answer was longer than the bound.
+    """
+
+    request: bytes
+    answer: bytes
+    cut: bool
+
+
 class Outcome(msgspec.Struct, array_like=True, frozen=True):
     """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
 
@@ -71,5 +83,5 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     temperature: float
     conversation: str  # hex digest, joins turns; carries no text
     pending_calls: tuple[str, ...]
-    capture: bytes | None  # bounded (request, answer) for the checks, only where policy asks; never logged
+    capture: Capture | None
     trace_id: str
