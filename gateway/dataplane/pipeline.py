@@ -5,7 +5,6 @@ text are understood in a thread, so that nothing on the loop takes longer than a
 before the decision.
 """
 
-import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
@@ -18,8 +17,10 @@ from gateway.dataplane import models
 from gateway.dataplane.admission import Admission
 from gateway.dataplane.answers import JSON, error_fields
 from gateway.dataplane.conversations import Conversations
+from gateway.dataplane.decoding import decoded
 from gateway.dataplane.exchange import Exchange, Taking
 from gateway.dataplane.fleet import Generation
+from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
@@ -31,7 +32,6 @@ from gateway.wire.server import ServerConnection
 
 INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
 TOOL_LOOP = "tool-loop-keeps-precision"
-METHODS = b"GET, POST, OPTIONS"
 
 _RESULTS = {
     401: Result.UNAUTHORIZED,
@@ -97,7 +97,7 @@ class Pipeline:
         path = request.target.partition(b"?")[0]
         api = openai.api_of(request.method.decode("latin-1"), path.decode("latin-1"))
         if api is None:
-            self._other(current, connection, request, path)
+            answer_other(current.generation.table.settings, connection, request, path)
             return None
         exchange = Exchange(
             connection,
@@ -124,7 +124,8 @@ class Pipeline:
         request = exchange.request
         settings = exchange.generation.table.settings
         if settings.cors_origins:
-            self._cors(exchange, settings.cors_origins)
+            exchange.cors = True
+            exchange.extra_fields += cors_fields(request.fields.get(b"origin"), settings.cors_origins)
         exchange.caller = current.keyring.identify(request.fields)
         trace = request.fields.get(b"traceparent")
         if trace is not None and len(trace) >= 35:
@@ -134,7 +135,7 @@ class Pipeline:
             return
         coding = request.fields.get(b"content-encoding")
         if coding is not None and coding.strip().lower() != b"identity":
-            exchange.body = _decoded(request.body, coding.strip().lower(), settings.max_body_bytes)
+            exchange.body = decoded(request.body, coding.strip().lower(), settings.max_body_bytes)
         if len(exchange.body) <= INLINE_BYTES:
             self._understand(exchange, current.sizes)
             self._decide(exchange)
@@ -233,33 +234,6 @@ class Pipeline:
         exchange.connection.answer(200, JSON + exchange.extra_fields, body)
         exchange.finish(Result.OK, 200)
 
-    def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
-        """Paths and methods without an exchange: liveness, OPTIONS, 404 and 405."""
-        known = openai.allowed_method(path.decode("latin-1"))
-        cors = b""
-        origins = current.generation.table.settings.cors_origins
-        if origins:
-            cors = _cors_fields(request.fields.get(b"origin"), origins)
-        if path in (b"/health", b"/healthz", b"/ping") and request.method in (b"GET", b"HEAD"):
-            connection.answer(200, JSON + cors, b'{"status":"ok"}')
-            return
-        if request.method == b"OPTIONS":
-            allow = b"Allow: %b\r\n" % f"{known or 'GET, POST'}, OPTIONS".encode()
-            connection.answer(204, allow + cors + _preflight(request, cors), b"")
-            return
-        if known:
-            allowed = f"{known}, OPTIONS"
-            message = f"This path takes {allowed}, not {request.method.decode('latin-1')}."
-            error = ApiError(405, "method_not_allowed", message, headers=(("Allow", allowed),))
-        else:
-            shown = path.decode("latin-1")[:200]
-            error = ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
-        connection.answer(error.status, error_fields(error) + cors, error.body())
-
-    def _cors(self, exchange: Exchange, origins: tuple[str, ...]) -> None:
-        exchange.cors = True
-        exchange.extra_fields += _cors_fields(exchange.request.fields.get(b"origin"), origins)
-
     # ends
 
     def _fault(self, exchange: Exchange, error: Exception) -> None:
@@ -293,44 +267,3 @@ def _no_pool(decision: Decision) -> ApiError:
     why = "; ".join(named[:4]) if named else "no route of the policy matches it"
     message = f"No pool may serve this request: {why}."
     return ApiError(503, "no_eligible_pool", message, headers=(("Retry-After", "30"),))
-
-
-def _decoded(body: bytes, coding: bytes, most: int) -> bytes:
-    """A compressed body, decoded within the body limit (RFC 9110 §8.4, §15.5.16)."""
-    if coding not in (b"gzip", b"x-gzip", b"deflate"):
-        raise ApiError(
-            415,
-            "unsupported_encoding",
-            "Request bodies may be gzip, deflate or identity.",
-            headers=(("Accept-Encoding", "gzip, deflate, identity"),),
-        )
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32 if coding != b"deflate" else zlib.MAX_WBITS)
-    try:
-        plain = decoder.decompress(body, most + 1)
-    except zlib.error:
-        raise ApiError(400, "invalid_encoding", f"The body is not valid {coding.decode('latin-1')}.") from None
-    if len(plain) > most:
-        raise ApiError(413, "request_too_large", f"The decoded body is larger than {most} bytes.")
-    if not decoder.eof:
-        raise ApiError(400, "invalid_encoding", "The compressed body ends early.")
-    return plain
-
-
-def _cors_fields(origin: bytes | None, origins: tuple[str, ...]) -> bytes:
-    if origin is None:
-        return b""
-    if "*" in origins:
-        return b"Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *\r\n"
-    if origin.decode("latin-1") in origins:
-        return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\nAccess-Control-Expose-Headers: *\r\n" % origin
-    return b"Vary: Origin\r\n"
-
-
-def _preflight(request: Request, cors: bytes) -> bytes:
-    if b"Allow-Origin" not in cors:
-        return b""
-    asked = request.fields.get(b"access-control-request-headers") or b"authorization, content-type"
-    return (
-        b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\nAccess-Control-Max-Age: 600\r\n"
-        % (METHODS, asked)
-    )

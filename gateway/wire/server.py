@@ -191,11 +191,11 @@ class ServerConnection(asyncio.Protocol):
         request = self.answering
         context = self._context
         closing = close or context.draining or request is None or not request.keep_alive
-        head = b"%s%s%sContent-Length: %d\r\n%s\r\n" % (
+        head = b"%s%s%s%s%s\r\n" % (
             status_line(status),
             fields,
             context.date.at(context.wall()),
-            len(body),
+            b"Content-Length: %d\r\n" % len(body) if status != 204 else b"",  # RFC 9110 §8.6
             _connection_field(request, closing),
         )
         data = head if request is not None and request.method == b"HEAD" else head + body

@@ -1,0 +1,55 @@
+"""What is answered without a request to any pool: liveness, OPTIONS, unknown paths and methods, and the CORS fields."""
+
+from gateway.core import openai
+from gateway.dataplane.answers import JSON, error_fields
+from gateway.errors import ApiError
+from gateway.model.table import Settings
+from gateway.wire.http import Request
+from gateway.wire.server import ServerConnection
+
+METHODS = b"GET, POST, OPTIONS"
+
+
+def answer_other(settings: Settings, connection: ServerConnection, request: Request, path: bytes) -> None:
+    """Paths and methods without an exchange: liveness, OPTIONS, 404 and 405."""
+    known = openai.allowed_method(path.decode("latin-1"))
+    cors = b""
+    origins = settings.cors_origins
+    if origins:
+        cors = cors_fields(request.fields.get(b"origin"), origins)
+    if path in (b"/health", b"/healthz", b"/ping") and request.method in (b"GET", b"HEAD"):
+        connection.answer(200, JSON + cors, b'{"status":"ok"}')
+        return
+    if request.method == b"OPTIONS":
+        allow = b"Allow: %b\r\n" % f"{known or 'GET, POST'}, OPTIONS".encode()
+        connection.answer(204, allow + cors + _preflight(request, cors), b"")
+        return
+    if known:
+        allowed = f"{known}, OPTIONS"
+        message = f"This path takes {allowed}, not {request.method.decode('latin-1')}."
+        error = ApiError(405, "method_not_allowed", message, headers=(("Allow", allowed),))
+    else:
+        shown = path.decode("latin-1")[:200]
+        error = ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
+    connection.answer(error.status, error_fields(error) + cors, error.body())
+
+
+def cors_fields(origin: bytes | None, origins: tuple[str, ...]) -> bytes:
+    """Header lines that let a page of one of the policy's origins read the answer."""
+    if origin is None:
+        return b""
+    if "*" in origins:
+        return b"Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *\r\n"
+    if origin.decode("latin-1") in origins:
+        return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\nAccess-Control-Expose-Headers: *\r\n" % origin
+    return b"Vary: Origin\r\n"
+
+
+def _preflight(request: Request, cors: bytes) -> bytes:
+    if b"Allow-Origin" not in cors:
+        return b""
+    asked = request.fields.get(b"access-control-request-headers") or b"authorization, content-type"
+    return (
+        b"Access-Control-Allow-Methods: %b\r\nAccess-Control-Allow-Headers: %b\r\nAccess-Control-Max-Age: 600\r\n"
+        % (METHODS, asked)
+    )
