@@ -77,18 +77,18 @@ def analyse(table: Table) -> Report:
     """The report on a compiled policy. Raises ``TooFineError`` if its rules cut too finely."""
     space = space_of(table)
     cells = cells_of(table, space)
-    lines = _buckets(table, space, cells)
+    projection = _Projection(table, space)
     return Report(
-        rows=tuple(_row(table, space, cell) for cell in cells),
-        without={name: _without(table, space, cells, name) for name in table.pools},
+        rows=tuple(_row(table, space, projection, cell) for cell in cells),
+        without={name: _without(space, projection, cells, name) for name in table.pools},
         never=tuple(_never(table, space, cells)),
-        bucket_count=_count(table, space),
+        bucket_count=len(projection.buckets(space.everything)),
         bucket_most=table.classifier.bucket_most,
-        buckets=lines,
+        buckets=_buckets(projection, cells),
     )
 
 
-def _row(table: Table, space: Space, cell: Cell) -> Row:
+def _row(table: Table, space: Space, projection: "_Projection", cell: Cell) -> Row:
     return Row(
         rule=cell.rule,
         model=cell.model,
@@ -96,7 +96,7 @@ def _row(table: Table, space: Space, cell: Cell) -> Row:
         requests=describe(space, list(cell.region), ("served",)),
         pools=cell.pools,
         by=cell.by,
-        buckets=len(_projected(table, space, list(cell.region))),
+        buckets=len(projection.buckets(list(cell.region))),
         failover=_failover(table, cell.pools),
     )
 
@@ -109,7 +109,7 @@ def _failover(table: Table, pools: tuple[str, ...]) -> str:
     return "endpoints" if len(table.pools[pools[0]].endpoints) > 1 else "none"
 
 
-def _without(table: Table, space: Space, cells: list[Cell], pool: str) -> tuple[str, ...]:
+def _without(space: Space, projection: "_Projection", cells: list[Cell], pool: str) -> tuple[str, ...]:
     """What only ``pool`` serves, one sentence per model and adapter."""
     lost: dict[str, Region] = {}
     for cell in cells:
@@ -118,7 +118,7 @@ def _without(table: Table, space: Space, cells: list[Cell], pool: str) -> tuple[
             lost.setdefault(who, []).extend(cell.region)
     sentences = []
     for who, region in lost.items():
-        count = len(_projected(table, space, region))
+        count = len(projection.buckets(region))
         plural = "bucket" if count == 1 else "buckets"
         sentences.append(f"{who}: {describe(space, region, ('served',))} ({count} {plural})")
     return tuple(sentences)
@@ -141,44 +141,53 @@ def _never(table: Table, space: Space, cells: list[Cell]) -> Iterator[str]:
             yield f"pool {pool}: no request can get it"
 
 
-def _fields(table: Table) -> list[tuple[str, str, int | None]]:
-    return [(field, *_BUCKET_FIELDS[field]) for field in table.classifier.bucket_by]
+class _Projection:
+    """Boxes seen as buckets: only the fields of ``buckets.by``, each combination once."""
+
+    def __init__(self, table: Table, space: Space) -> None:
+        self.names = table.classifier.bucket_by
+        self._space = space
+        self._wanted: dict[str, list[tuple[int, int | None]]] = {}
+        for position, name in enumerate(self.names):
+            dimension, part = _BUCKET_FIELDS[name]
+            self._wanted.setdefault(dimension, []).append((position, part))
+        self._indexes = [space.dimensions.index(dimension) for dimension in self._wanted]
+        self._choices: dict[tuple[str, int], list[Bucket]] = {}
+
+    def buckets(self, region: Region) -> set[Bucket]:
+        """The buckets that requests of ``region`` fall into; stops beyond ``BUCKETS_MOST``."""
+        found: set[Bucket] = set()
+        places = [position for wanted in self._wanted.values() for position, _ in wanted]
+        order = [places.index(position) for position in range(len(places))]
+        for masks in {tuple(box[index] for index in self._indexes) for box in region}:
+            parts = [self._values(*pair) for pair in zip(self._wanted, masks, strict=True)]
+            for chosen in product(*parts):
+                flat = [value for part in chosen for value in part]
+                found.add(tuple(flat[place] for place in order))
+                if len(found) > BUCKETS_MOST:
+                    return found
+        return found
+
+    def _values(self, dimension: str, mask: int) -> list[Bucket]:
+        """The distinct values of the wanted parts of a dimension."""
+        known = self._choices.get((dimension, mask))
+        if known is None:
+            atoms = [atom for position, atom in enumerate(self._space.atoms[dimension]) if mask >> position & 1]
+            parts = [part for _, part in self._wanted[dimension]]
+            known = list(dict.fromkeys(tuple(atom if part is None else atom[part] for part in parts) for atom in atoms))
+            self._choices[dimension, mask] = known
+        return known
 
 
-def _projected(table: Table, space: Space, region: Region) -> set[Bucket]:
-    """The buckets that requests of ``region`` fall into."""
-    fields = _fields(table)
-    dimensions = list(dict.fromkeys(dimension for _, dimension, _ in fields))
-    indexes = [space.dimensions.index(dimension) for dimension in dimensions]
-    seen: set[tuple[int, ...]] = {tuple(box[index] for index in indexes) for box in region}
-    found: set[Bucket] = set()
-    for masks in seen:
-        choices = [
-            [atom for position, atom in enumerate(space.atoms[dimension]) if mask >> position & 1]
-            for dimension, mask in zip(dimensions, masks, strict=True)
-        ]
-        for atoms in product(*choices):
-            values = dict(zip(dimensions, atoms, strict=True))
-            found.add(tuple(values[where] if part is None else values[where][part] for _, where, part in fields))
-            if len(found) > BUCKETS_MOST:
-                return found
-    return found
-
-
-def _count(table: Table, space: Space) -> int:
-    return len(_projected(table, space, space.everything))
-
-
-def _buckets(table: Table, space: Space, cells: list[Cell]) -> tuple[BucketLine, ...]:
+def _buckets(projection: _Projection, cells: list[Cell]) -> tuple[BucketLine, ...]:
     outcomes: dict[Bucket, dict[tuple[str, tuple[str, ...]], None]] = {}
     for cell in cells:
-        for bucket in _projected(table, space, list(cell.region)):
+        for bucket in projection.buckets(list(cell.region)):
             outcomes.setdefault(bucket, {})[cell.rule, cell.pools] = None
     if len(outcomes) > BUCKETS_MOST:
         return ()
-    names = [field for field, _, _ in _fields(table)]
     return tuple(
-        BucketLine({name: _word(value) for name, value in zip(names, bucket, strict=True)}, tuple(found))
+        BucketLine({name: _word(value) for name, value in zip(projection.names, bucket, strict=True)}, tuple(found))
         for bucket, found in outcomes.items()
     )
 

@@ -37,6 +37,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "stream": ("stream",),
     "images": ("images",),
 }
+# What a temperature or top_p that is not given counts as: OpenAI's default.
+NOT_GIVEN = 1.0
 NUMERIC = ("context_tokens", "prompt_tokens", "turns", "n", "temperature", "top_p")
 
 
@@ -71,7 +73,7 @@ ALWAYS = Condition("always")
 
 
 def value_of(profile: Profile, dimension: str) -> Any:
-    """What a dimension's test is asked about. Sampling that is not given counts as 1, OpenAI's default."""
+    """What a dimension's test is asked about."""
     sampling = profile.sampling
     match dimension:
         case "served":
@@ -81,9 +83,9 @@ def value_of(profile: Profile, dimension: str) -> Any:
         case "tools":
             return profile.tool_use, profile.privilege
         case "temperature":
-            return 1.0 if sampling.temperature is None else sampling.temperature
+            return NOT_GIVEN if sampling.temperature is None else sampling.temperature
         case "top_p":
-            return 1.0 if sampling.top_p is None else sampling.top_p
+            return NOT_GIVEN if sampling.top_p is None else sampling.top_p
         case "seed" | "n" | "logprobs":
             return getattr(sampling, dimension)
         case _:

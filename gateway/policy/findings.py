@@ -6,6 +6,7 @@ Never repeats a value that could be a secret. Called by ``load``.
 from functools import cache
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -110,3 +111,8 @@ def _flat(whole: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]
         return _flat(whole, whole["$defs"][reference.rsplit("/", 1)[-1]])
     alternatives = schema.get("anyOf")
     return [flat for inner in alternatives for flat in _flat(whole, inner)] if alternatives else [schema]
+
+
+def schema_text() -> str:
+    """The file ``schema.json`` as it should be."""
+    return orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode() + "\n"

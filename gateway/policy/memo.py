@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 from gateway.model.facts import Profile
-from gateway.policy.conditions import ATTRIBUTES, NUMERIC, Condition, value_of
+from gateway.policy.conditions import ATTRIBUTES, NOT_GIVEN, NUMERIC, Condition
 
 # Looked at by every decision, whatever the rules say.
 _ALWAYS = ("model", "adapter")
@@ -28,20 +28,41 @@ def memo_key(
     names = [name for dimension in sorted(used - set(NUMERIC)) for name in ATTRIBUTES[dimension]]
     exact = attrgetter(*dict.fromkeys([*_ALWAYS, *names]))
     context_steps = tuple(int(step) for step in sorted(steps.pop("context_tokens")))
-    others = tuple((dimension, tuple(sorted(values))) for dimension, values in steps.items() if values)
+    others = tuple((_READERS[dimension], tuple(sorted(values))) for dimension, values in steps.items() if values)
     return _key(exact, context_steps, others), context_steps
 
 
 def _key(
     exact: Callable[[Profile], object],
     context_steps: tuple[int, ...],
-    others: tuple[tuple[str, tuple[float, ...]], ...],
+    others: tuple[tuple[Callable[[Profile], float], tuple[float, ...]], ...],
 ) -> Callable[[Profile], object]:
     if not others:
         return lambda profile: (exact(profile), bisect_right(context_steps, profile.context_tokens))
 
     def key(profile: Profile) -> object:
-        ranks = tuple(bisect_right(steps, value_of(profile, dimension)) for dimension, steps in others)
-        return exact(profile), bisect_right(context_steps, profile.context_tokens), ranks
+        parts = [exact(profile), bisect_right(context_steps, profile.context_tokens)]
+        for read, steps in others:
+            parts.append(bisect_right(steps, read(profile)))
+        return tuple(parts)
 
     return key
+
+
+def _temperature(profile: Profile) -> float:
+    value = profile.sampling.temperature
+    return NOT_GIVEN if value is None else value
+
+
+def _top_p(profile: Profile) -> float:
+    value = profile.sampling.top_p
+    return NOT_GIVEN if value is None else value
+
+
+_READERS: dict[str, Callable[[Profile], float]] = {
+    "prompt_tokens": attrgetter("prompt_tokens"),
+    "turns": attrgetter("turns"),
+    "n": attrgetter("sampling.n"),
+    "temperature": _temperature,
+    "top_p": _top_p,
+}

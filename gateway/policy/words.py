@@ -101,6 +101,8 @@ def _range(low: float | None, high: float | None) -> str:
         return f"≥ {_figure(low or 0)}"
     if low is None:
         return f"< {_figure(high)}"
+    if high == low + 1:
+        return _figure(low)
     return (
         f"{_figure(low)} to {_figure(high - 1)}" if high >= 2 and float(high).is_integer() else f"{low:g} to < {high:g}"
     )

@@ -168,9 +168,11 @@ class Guard(Strict):
 
     metric: Annotated[str, Among(METRICS)]
     check: Word | None = Field(default=None, description="the recorded check that `metric: check` counts")
-    limit: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="a share, or a duration for a latency"
-    )
+    limit: Annotated[
+        float | None,
+        Field(ge=0),
+        WithJsonSchema({"type": ["number", "string"], "description": "a share, or a duration for a latency"}),
+    ] = None
     quantile: PositiveShare | None = None
     margin_to_baseline: Share | None = None
     or_ratio_to_baseline: Ratio | None = None

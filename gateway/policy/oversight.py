@@ -1,0 +1,85 @@
+"""The part of a policy that control alone needs, compiled.
+
+Records, samples, webhooks, operators, the budget of rollbacks.
+
+Apart from ``compile`` because secrets are resolved in it that no worker should hold. Called by control when a policy
+comes into force.
+"""
+
+import hashlib
+
+from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.model.proving import Operator, Oversight, Samples, Webhook
+from gateway.policy.compile import DOCUMENT, parse_document
+from gateway.policy.schema import Policy
+from gateway.policy.secret import Secret, SecretError
+
+
+def compile_oversight(document: bytes, secret: Secret) -> Oversight:
+    """Raises ``PolicyRejectedError`` naming every reference that cannot be resolved."""
+    policy = parse_document(document)
+    reader = _Reader(secret)
+    found = Oversight(
+        database=reader.value(policy.records.url, "records.url"),
+        retention_s=policy.records.retention,
+        samples=_samples(policy, reader),
+        webhooks=tuple(_webhooks(policy, reader)),
+        operators=tuple(_operators(policy, reader)),
+        false_rollbacks_per_year=policy.guards.false_rollbacks.at_most,
+        series=policy.guards.false_rollbacks.series,
+    )
+    if reader.findings:
+        raise PolicyRejectedError(reader.findings)
+    return found
+
+
+class _Reader:
+    """Resolves references and remembers which could not be resolved."""
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+        self.findings: list[PolicyError] = []
+
+    def value(self, written: str | None, where: str) -> str | None:
+        """A reference's secret; anything else as it is written."""
+        if written is None or not written.startswith(("env:", "file:")):
+            return written
+        try:
+            return self._secret(written)
+        except SecretError as error:
+            self.findings.append(PolicyError(DOCUMENT, 1, 1, f"{where}: {error}", "set it where the gateway runs"))
+            return None
+
+
+def _samples(policy: Policy, reader: _Reader) -> Samples:
+    samples = policy.records.samples
+    return Samples(
+        keep=samples.keep,
+        tenants=dict(samples.tenants),
+        redact=tuple(samples.redact),
+        most_bytes=samples.most,
+        retention_s=samples.retention,
+        key=reader.value(samples.key, "records.samples.key"),
+    )
+
+
+def _webhooks(policy: Policy, reader: _Reader) -> list[Webhook]:
+    found = []
+    for index, webhook in enumerate(policy.notify):
+        url = reader.value(webhook.url, f"notify[{index}].url")
+        secret = reader.value(webhook.secret, f"notify[{index}].secret")
+        events = frozenset(webhook.events)
+        found.append(Webhook(webhook.name, url or "", webhook.style, events, secret, webhook.timeout))
+    return found
+
+
+def _operators(policy: Policy, reader: _Reader) -> list[Operator]:
+    found = []
+    for index, operator in enumerate(policy.operators):
+        token = operator.token
+        if token.startswith("sha256:"):
+            digest = bytes.fromhex(token.removeprefix("sha256:"))
+        else:
+            digest = hashlib.sha256((reader.value(token, f"operators[{index}].token") or "").encode()).digest()
+        found.append(Operator(operator.name, digest, operator.role))
+    return found

@@ -1,0 +1,131 @@
+"""Faults in the words of the person who wrote the policy."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+import gateway.policy
+from gateway.policy.findings import json_schema, known_keys, schema_text
+from gateway.policy.schema import Policy
+
+POLICY = """\
+version: 1
+models:
+  m: {baseline: a}
+pools:
+  a:
+    model: m
+    runtime: vlm
+    precision: {weights: bf16, activations: bf16, kv_cash: bf16}
+    endpoint: http://a
+routes:
+  - {name: r, when: {context_tokens: {gte: lots}}, pools: [a]}
+  - {name: s, pools: 5, when: {}}
+"""
+
+
+def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None:
+    """One reading of the output is enough to repair the file."""
+    found = [str(error) for error in policies.refused(p=POLICY)]
+    assert found == [
+        "p.yaml:5:3: error: pools.a.endpoints is missing",
+        "p.yaml:7:14: error: pools.a.runtime: 'vlm' is not one of vllm, sglang, tensorrt-llm, llama.cpp, lightllm, "
+        "onnxruntime-genai, transformers, lmdeploy, openai (did you mean 'vllm'?)",
+        "p.yaml:8:5: error: pools.a.precision.kv_cache is missing",
+        "p.yaml:8:51: error: unknown key pools.a.precision.kv_cash (did you mean 'kv_cache'?)",
+        "p.yaml:9:5: error: unknown key pools.a.endpoint (did you mean 'endpoints'?)",
+        "p.yaml:11:44: error: routes[0].when.context_tokens.gte: tokens: 4096, 32k (k = 1024), 1m expected",
+        "p.yaml:12:22: error: routes[1].pools[0]: text expected (put it in quotes)",
+        "p.yaml:12:25: error: routes[1].when: the condition is empty (leave `when` out to match every request)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(pools=[]), "pools: a mapping expected"),
+        (lambda d: d.update(routes={}), "routes: a list expected"),
+        (lambda d: d.update(routes=[]), "routes: must not be empty"),
+        (lambda d: d.update(version=2), "version: 1 expected"),
+        (lambda d: d.update(models=None), "models: a mapping expected, but there is nothing"),
+        (lambda d: d["pools"].update({"a b": d["pools"]["fp8"]}), "pools.a b: 'a b' cannot be the name of"),
+        (lambda d: d["pools"]["fp8"].update(stream_usage="maybe"), "true or false expected"),
+        (lambda d: d["pools"]["fp8"]["precision"].update(group_size=1.5), "without a fraction"),
+        (lambda d: d["pools"]["fp8"]["precision"].update(weights="fp9"), "'fp9' is no number format"),
+        (
+            lambda d: d["guards"].update({"a": {"metric": "ttft", "limit": "2s"}}),
+            "guards.a: a guard on a latency needs a",
+        ),
+        (
+            lambda d: d["guards"].update({"a": {"metric": "ttft", "limit": "2%", "quantile": "99%"}}),
+            "guards.a.limit: a dur",
+        ),
+        (lambda d: d["guards"].update({"a": {"metric": "error_rate", "limit": "2s"}}), "guards.a.limit: a share"),
+        (lambda d: d["guards"].update({"a": {"metric": "agreement", "limit": "2%"}}), "against the baseline only"),
+        (lambda d: d["guards"].update({"a": {"metric": "error_rate"}}), "has no bound"),
+        (lambda d: d["guards"].update({"a": {"metric": "check", "limit": "1%"}}), "belong together"),
+        (lambda d: d["guards"].update({"false_rollbacks": {"at_most": "often"}}), "a frequency such as"),
+        (lambda d: d["guards"].update({"no good": {"metric": "error_rate", "limit": "1%"}}), "cannot be the name"),
+        (lambda d: d["routes"][0].update(when={"turns": {"gt": 3, "lt": 3}}), "no number lies in this range"),
+        (lambda d: d["routes"][0].update(when={"turns": {}}), "a range needs at least one of"),
+        (lambda d: d["constraints"][0].pop("require"), "demands nothing"),
+        (lambda d: d["constraints"][0].update(require={}), "nothing is named here"),
+        (lambda d: d["classify"].update(lengths={"a": "1k", "b": "1k"}), "different upper bounds"),
+        (lambda d: d["classify"].update(over="short"), "'short' is one of the lengths"),
+        (lambda d: d["classify"]["tasks"].append({"task": "x"}), "looks at nothing"),
+        (lambda d: d["classify"]["tasks"].append({"task": "x", "text": "(?=a)"}), "not a valid RE2 pattern"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["ftp://x"]), "http or https URL"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["http://u:secret@x"]), "carries no credentials"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["http://x:99999"]), "not a URL"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["http://x?a=1"]), "without query"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["http://x", "http://x/v1/"]), "lists an endpoint twice"),
+        (lambda d: d.update(gateway={"trusted_proxies": ["10.0.0.0/99"]}), "trusted_proxies"),
+        (lambda d: d.update(records={"url": "postgresql://u:hunter2@h/db"}), "never written into a policy"),
+        (lambda d: d.update(records={"samples": {"keep": "5%"}}), "kept encrypted only"),
+        (lambda d: d.update(notify=[{"name": "n", "url": "mailto:x"}]), "a webhook is"),
+    ],
+)
+def test_a_fault_is_said_in_words(change: Any, said: str, policies: Any) -> None:
+    """Each rule of the schema has its sentence."""
+    assert said in str(policies.error(change))
+
+
+def test_no_secret_is_repeated(policies: Any) -> None:
+    """Keys, tokens and passwords that someone wrote into a policy do not reach a log through its error."""
+
+    def leak(data: dict[str, Any]) -> None:
+        data["tenants"]["acme"]["keys"] = ["hunter2"]
+        data["pools"]["fp8"]["api_key"] = "hunter2"
+        data["records"] = {"url": "postgresql://u:hunter2@h/db"}
+        data["pools"]["bf16"]["endpoints"] = ["http://u:hunter2@h"]
+        data["notify"] = [{"name": "n", "url": "https://u:hunter2@h", "secret": "hunter2"}]
+        data["operators"] = [{"name": "o", "token": "hunter2"}]
+
+    found = policies.errors(leak)
+    assert len(found) == 7
+    assert "hunter2" not in "\n".join(map(str, found))
+
+
+def test_the_schema_for_editors_is_current() -> None:
+    """``gateway/policy/schema.json`` is what the models say. ``schema_text`` writes it anew."""
+    file = Path(gateway.policy.__file__).with_name("schema.json")
+    assert file.read_text() == schema_text(), "write gateway.policy.findings.schema_text() to it"
+
+
+def test_the_schema_accepts_what_the_models_accept(policies: Any) -> None:
+    """Editors do not mark a good policy as wrong, and mark an unknown key."""
+    validator = jsonschema.Draft202012Validator(json_schema())
+    assert not list(validator.iter_errors(policies.data()))
+    for file in Path("routing_policies").glob("demo.yaml"):
+        assert not list(validator.iter_errors(yaml.safe_load(file.read_text())))
+    assert list(validator.iter_errors(policies.data(lambda data: data.update(pooles={}))))
+
+
+def test_known_keys_follow_references_and_lists() -> None:
+    """Suggestions come from the place the key stands in."""
+    assert known_keys(Policy, ("routes", 0, "when", "tools")) == ["privilege", "use"]
+    assert "critical" in known_keys(Policy, ("guards", "any-name"))
+    assert known_keys(Policy, ("nowhere", "at", "all")) == []
