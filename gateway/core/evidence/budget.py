@@ -1,6 +1,6 @@
 """The budget of false rollbacks: one number a year for the whole fleet, split into drips and lumps.
 
-Owns the split (statistics.md 5), the yearly ledger of lumps and their shrinking. The promise "at most B false
+Owns the split (evidence.md 5), the yearly ledger of lumps and their shrinking. The promise "at most B false
 rollbacks a year" is nothing but the sum of what is put in, so nothing may enter a meter that did not come from here.
 Called by the judge; time is an argument.
 """

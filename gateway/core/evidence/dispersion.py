@@ -1,6 +1,6 @@
 """Dependence between outcomes: the design effect and the correlation of neighbouring blocks' votes.
 
-Owns two running measurements of one series of 0/1 outcomes (statistics.md 6 and 8), in O(1) memory: how much more
+Owns two running measurements of one series of 0/1 outcomes (evidence.md 6 and 8), in O(1) memory: how much more
 block sums vary than independent outcomes would, and whether a block's vote predicts the next one's. The first pays
 for clustering at promotion, the second says whether the vote feed's blocks are long enough. Called by series; must
 not know limits.

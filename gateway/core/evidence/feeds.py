@@ -15,7 +15,7 @@ from gateway.core.evidence.ladders import Ladder
 
 
 class Feed(StrEnum):
-    """How a block's outcomes are staked; statistics.md 2.4 says when each is right."""
+    """How a block's outcomes are staked; evidence.md 2.4 says when each is right."""
 
     PRODUCT = "product"
     VOTE = "vote"

@@ -1,6 +1,6 @@
 """Anytime-valid intervals for screens and reports; no decision is ever made from them.
 
-Owns the two intervals of statistics.md 10: a rate by a Beta mixture, and the mean of bounded values by a predictable
+Owns the two intervals of evidence.md 10: a rate by a Beta mixture, and the mean of bounded values by a predictable
 plug-in empirical-Bernstein bound. Both hold at every moment at once, so a person may look as often as they like.
 Called by series and by reports.
 """
@@ -32,8 +32,6 @@ def rate_interval(number: int, bad: int, alpha: float = 0.05) -> Interval:
     bound = log(1.0 / alpha)
 
     def outside(rate: float) -> bool:
-        if rate <= 0.0 or rate >= 1.0:
-            return True
         return mixture - bad * log(rate) - good * log1p(-rate) >= bound
 
     middle = bad / number
@@ -56,7 +54,7 @@ def _border(outside: Callable[[float], bool], far: float, near: float) -> float:
 
 
 class MeanState(msgspec.Struct, frozen=True):
-    """Running sums of a mean interval; field names follow the formula in statistics.md 10."""
+    """Running sums of a mean interval; field names follow the formula in evidence.md 10."""
 
     number: int = 0
     sum_x: float = 0.0

@@ -1,6 +1,6 @@
 """Ladders of bets: how much a meter stakes on each assumption of how bad a pool is.
 
-Owns the numbers of statistics.md 2.3 and 6 and nothing else. A bet ``b`` on a series with limit ``m`` multiplies its
+Owns the numbers of evidence.md 2.3 and 6 and nothing else. A bet ``b`` on a series with limit ``m`` multiplies its
 stake by ``1 + b (v - m)`` for every outcome ``v``; at mean ``m`` that is fair (expectation 1), whatever the bet.
 Positive bets win on outcomes worse than the limit (suspicion), negative ones on better outcomes (promotion), so both
 directions share one formula. Called by feeds, meters and promotion; must not know series, blocks or time.

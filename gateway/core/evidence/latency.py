@@ -93,9 +93,11 @@ class ControlQuantile:
         total = sum(totals.values())
         if total < self.least:
             return None
+        # The bins' counts add up to the total, so the rank is reached within them.
         rank = _rank(self.quantile, total)
-        for bin_number in sorted(totals):
+        bins_in_order = iter(sorted(totals))
+        bin_number = next(bins_in_order)
+        while rank > totals[bin_number]:
             rank -= totals[bin_number]
-            if rank <= 0:
-                return float(_BIN_RATIO**bin_number)
-        return None
+            bin_number = next(bins_in_order)
+        return float(_BIN_RATIO**bin_number)

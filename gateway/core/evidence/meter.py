@@ -1,6 +1,6 @@
 """The suspicion meter: a little money that bets against one pool.
 
-Owns the one step of statistics.md 2.2: add the seed (drip and lumps), multiply by the block's factors, trip at 1,
+Owns the one step of evidence.md 2.2: add the seed (drip and lumps), multiply by the block's factors, trip at 1,
 start again at 0. The expected number of false trips is at most the money put in, whatever the traffic and whenever
 anybody looks; that holds only if every block is fed once, in order, and the seed is added first, so this module
 enforces both. Must not know outcomes, clocks or limits: factors and times are arguments. Called by series, by

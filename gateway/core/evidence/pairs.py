@@ -1,6 +1,6 @@
 """Pairs: the loss of a candidate against the baseline on the same prompt.
 
-Owns what a missing leg means (statistics.md 4.1): a failed leg is a value, never dropped, because dropping it would
+Owns what a missing leg means (evidence.md 4.1): a failed leg is a value, never dropped, because dropping it would
 hide exactly the failures; a leg that could not be scored has no value for the suspicion meter and the worst one for
 promotion. Pure arithmetic on scores in [0, 1]; called by the scorer's side of control and by series. Must not know
 meters.

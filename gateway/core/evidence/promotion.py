@@ -1,6 +1,6 @@
 """Promotion evidence and the three verdicts: fail, pass, not enough.
 
-Owns the evidence that a pool is BETTER than its limit (statistics.md 6), the rule by which a guard passes a stage,
+Owns the evidence that a pool is BETTER than its limit (evidence.md 6), the rule by which a guard passes a stage,
 and the reasons in words. No data is never a pass. Promotion counts every outcome by itself (product); clustering is
 paid for by the design effect. Called by series and by the rollout engine; must not know stages, clocks or meters
 beyond their total.

@@ -24,7 +24,7 @@ from gateway.core.evidence.shares import share_limit
 
 
 class Form(StrEnum):
-    """What a guard asks; statistics.md 4."""
+    """What a guard asks; evidence.md 4."""
 
     RATE = "rate"
     """Rate of bad outcomes (0 or 1) against the limit."""

@@ -1,6 +1,6 @@
 """Failure shares: is the candidate to blame for more of the failures than its part of the traffic?
 
-Owns the limit of a share from realised counts (statistics.md 4.2) and the rule that only a conversation's FIRST
+Owns the limit of a share from realised counts (evidence.md 4.2) and the rule that only a conversation's FIRST
 failure counts, and only requests of conversations that have not failed yet: repeated failures of one conversation are
 one event. Never use that rule for absolute limits, where it hides failures. Called by readings and by control, which
 sees the conversations.

@@ -1,6 +1,6 @@
 """The twin rule: is the pool to blame, or the platform?
 
-Owns the decision of statistics.md 4.3 as a function of values. Relative meters (pairs, shares) compare with the
+Owns the decision of evidence.md 4.3 as a function of values. Relative meters (pairs, shares) compare with the
 baseline already and decide alone; an absolute meter that trips asks its twin, the same guard in the same bucket on
 the baseline pool. Called by the judge for every trip.
 """

@@ -31,7 +31,7 @@ class SeriesKey(msgspec.Struct, frozen=True, order=True):
 class SeriesSpec(msgspec.Struct, frozen=True):
     """What a series is. ``limit`` is ignored by slices (each outcome brings its own) and shares (traffic sets it).
 
-    ``block_s`` and ``deadline_s`` are T and D of statistics.md 2.1. ``announced`` series are told every dispatch. Set
+    ``block_s`` and ``deadline_s`` are T and D of evidence.md 2.1. ``announced`` series are told every dispatch. Set
     ``measures_dependence`` on baseline series: their design effect and vote correlation are used for all pools.
     """
 
