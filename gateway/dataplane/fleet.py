@@ -112,11 +112,12 @@ class PoolView:
 class Generation:
     """A table and its fleet view, immutable for the requests that hold it."""
 
-    __slots__ = ("lengths", "pools", "ranks", "table")
+    __slots__ = ("lengths", "pools", "ranks", "rollouts", "table")
 
     def __init__(self, table: Table, pools: dict[str, PoolView]) -> None:
         self.table = table
         self.pools = pools
+        self.rollouts = {rollout.name: rollout for rollout in table.rollouts}
         self.ranks = {name: rank(pool.precision) for name, pool in table.pools.items()}
         names = [name for name, _ in table.classifier.lengths]
         self.lengths = (*names, table.classifier.over)

@@ -5,12 +5,13 @@ text are understood in a thread, so that nothing on the loop takes longer than a
 before the decision.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 
 import msgspec
 
 from gateway.core import openai
+from gateway.core.arms import assign, share_of
 from gateway.core.classify import classify
 from gateway.core.decide import decide
 from gateway.dataplane import models
@@ -84,6 +85,7 @@ class Pipeline:
         self._on_finish = on_finish
         self._on_error = on_error
         self.current: Current | None = None
+        self.shares: Mapping[str, Mapping[str, int]] = {}
 
     # wire.server.Handler
 
@@ -182,6 +184,8 @@ class Pipeline:
         table, profile, facts = exchange.generation.table, exchange.profile, exchange.facts
         assert profile is not None  # noqa: S101 - classified before
         decision = decide(table, profile)
+        if decision.rollout is not None:
+            decision = self._assign(exchange, decision, decision.rollout)
         if facts.tool_use is ToolUse.LOOP and decision.pools:
             decision = self._keep_precision(exchange, decision)
         exchange.decision = decision
@@ -191,6 +195,14 @@ class Pipeline:
         if not decision.pools:
             raise _no_pool(decision)
         self._admission.admit(exchange)
+
+    def _assign(self, exchange: Exchange, decision: Decision, rollout: str) -> Decision:
+        """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
+        profile = exchange.profile
+        assert profile is not None  # noqa: S101 - classified before
+        key = exchange.facts.conversation or exchange.request_id.encode()
+        share = share_of(self.shares, rollout, profile.bucket)
+        return assign(exchange.generation.rollouts[rollout], decision, key, share)
 
     def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
         """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""

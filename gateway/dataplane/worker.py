@@ -180,7 +180,8 @@ class Worker:
         self.fleet.report(message.reports, self._clock())
 
     def _rollouts(self, message: Rollouts) -> None:
-        """Shares of rollouts; taken over as a whole."""
+        """Shares of rollouts, taken over as a whole: one assignment."""
+        self.pipeline.shares = message.shares
 
     # outcomes and gauges
 
