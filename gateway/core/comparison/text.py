@@ -35,9 +35,12 @@ _LINE_MARKS: Final = re.compile(
 )
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]{0,300})\]\([^()\n]{0,500}\)")
 _INLINE_MARKS: Final = re.compile(r"[*`~|]+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"\w+(?:[.,]\d+)*")  # 2,100,000.5 is one word
 _WIDE: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_WIDE_WORD: Final = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+")
+_SIGNS: Final = "\u2600-\u27bf\ufffd\U0001f000-\U0001faff"  # emoji and replacement characters say something
+_WIDE_WORD: Final = re.compile(rf"[{_WIDE}{_SIGNS}]|[^\W{_WIDE}]+(?:[.,]\d+)*")
+
+_PIECE: Final = re.compile(rf"[{_WIDE}]\s*|[^\W{_WIDE}]+(?:[.,]\d+)*[^\w{_WIDE}]*|\W+")
 
 
 class Change(NamedTuple):
@@ -125,4 +128,4 @@ def _changed(gone: str, come: str) -> list[Change]:
 
 def _pieces(text: str) -> list[str]:
     """Words with the white space and punctuation that follow them, so that joining gives the text back."""
-    return re.findall(rf"[{_WIDE}]\s*|[^\W{_WIDE}]+[^\w{_WIDE}]*|\W+", joined(text[:MOST_CHARS]))[:MOST_WORDS]
+    return _PIECE.findall(joined(text[:MOST_CHARS]))[:MOST_WORDS]

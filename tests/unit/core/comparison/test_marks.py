@@ -68,7 +68,8 @@ def test_an_index_in_code_is_no_citation() -> None:
 
 def test_symbols_are_identifiers_without_keywords_strings_and_comments() -> None:
     """What is compared is what the code names."""
-    text = '```python\ndef area(r):  # circle helper\n    """doc words"""\n    return PI * r ** 2 if r else "none at all"\n```'
+    code = 'def area(r):  # circle helper\n    """doc words"""\n    return PI * r ** 2 if r else "none at all"'
+    text = f"```python\n{code}\n```"
     assert read_marks(text).symbols == {"area", "r", "PI"}
 
 

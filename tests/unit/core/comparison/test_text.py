@@ -47,6 +47,11 @@ def test_words_of_scripts_without_spaces_are_characters() -> None:
     assert words("巴黎是France的首都") == ["巴", "黎", "是", "France", "的", "首", "都"]
 
 
+def test_a_number_is_one_word() -> None:
+    """2,100,000 and 2,100,001 share no word, though they share digits."""
+    assert words("about 2,100,000.5 people, 3.") == ["about", "2,100,000.5", "people", "3"]
+
+
 def test_similarity_follows_order_and_content() -> None:
     """More words in common in order, more agreement: equal > one word > half > nothing."""
     base = plain("the cat sat on the mat today")
