@@ -16,7 +16,11 @@ from gateway.policy.words import describe
 
 def check_reach(policy: Policy, table: Table, tree: Tree) -> list[PolicyError]:
     """Errors and warnings about what the rules can and cannot do together. ``table`` is the compiled ``policy``."""
-    checker = _Checker(policy, table, tree)
+    try:
+        space = space_of(table)
+    except TooFineError:
+        return [_too_fine(tree)]
+    checker = _Checker(policy, table, tree, space)
     try:
         checker.routes()
         checker.constraints()
@@ -24,20 +28,24 @@ def check_reach(policy: Policy, table: Table, tree: Tree) -> list[PolicyError]:
         checker.rollouts()
         checker.shadows()
     except TooFineError:
-        message = "the rules cut requests into too many kinds to check what each of them can reach"
-        checker.findings.append(tree.place(("routes",)).finding(message, "fewer, broader conditions", "warning"))
+        checker.findings.append(_too_fine(tree))
     return checker.findings
+
+
+def _too_fine(tree: Tree) -> PolicyError:
+    message = "the rules cut requests into too many kinds to check what each of them can reach"
+    return tree.place(("routes",)).finding(message, "fewer, broader conditions", "warning")
 
 
 class _Checker:
     """One look at the space of a policy; ``findings`` fill as it goes."""
 
-    def __init__(self, policy: Policy, table: Table, tree: Tree) -> None:
+    def __init__(self, policy: Policy, table: Table, tree: Tree, space: Space) -> None:
         self.findings: list[PolicyError] = []
         self._policy = policy
         self._table = table
         self._tree = tree
-        self._space: Space = space_of(table)
+        self._space = space
         self._reached: list[Reached] = []
         self._cells: list[Cell] = []
 
@@ -102,14 +110,20 @@ class _Checker:
         self._cells = cells_of(self._table, self._space)
         meant = {constraint.name for constraint in self._policy.constraints if constraint.refuse}
         places = {route.name: index for index, route in enumerate(self._table.routes)}
+        lost: dict[tuple[str, str], tuple[Region, dict[str, None]]] = {}
         for cell in self._cells:
-            if cell.pools or cell.rule not in places or meant & set(cell.by) or cell.by == ("context_window",):
+            by_size = "context_window" in cell.by and set(cell.by) <= {"context_window", "adapter"}
+            if cell.pools or cell.rule not in places or meant & set(cell.by) or by_size:
                 continue
             who = cell.model if cell.adapter is None else f"{cell.model}:{cell.adapter}"
-            where = describe(self._space, list(cell.region), ("served",))
-            message = f"route {cell.rule!r} has no pool left for {who}, {where} (ruled out by {', '.join(cell.by)})"
+            region, by = lost.setdefault((cell.rule, who), ([], {}))
+            region += cell.region
+            by |= dict.fromkeys(cell.by)
+        for (rule, who), (region, by) in lost.items():
+            where = describe(self._space, region, ("served",))
+            message = f"route {rule!r} has no pool left for {who}, {where} (ruled out by {', '.join(by)})"
             mend = "such requests are refused; name a further pool in the route"
-            self._say(("routes", places[cell.rule], "pools"), message, mend, "warning")
+            self._say(("routes", places[rule], "pools"), message, mend, "warning")
 
     def rollouts(self) -> None:
         """Every rollout speaks of buckets that exist and in which both of its pools can serve."""
@@ -136,16 +150,19 @@ class _Checker:
                 continue
             routes = {route.name: route.pools for route in self._table.routes}
             named = any(pool in routes.get(cell.rule, ()) for cell in inside)
-            why = (
-                f"constraints always rule it out ({', '.join(sorted({by for cell in inside for by in cell.by}))})"
-                if named
-                else f"no route that they reach names it ({', '.join(sorted({cell.rule for cell in inside}))})"
-            )
+            why = f"ruled out by {', '.join(self._ruled_out(pool, inside))}"
+            if not named:
+                why = f"no route that they reach names it ({', '.join(sorted({cell.rule for cell in inside}))})"
             self._say((*path, role), f"{role} {pool!r} never serves the buckets of rollout {rollout.name!r}: {why}")
             return
         if not any(rollout.candidate in cell.pools and rollout.baseline in cell.pools for cell in inside):
             message = f"candidate and baseline of rollout {rollout.name!r} are never eligible for the same request"
             self._say((*path, "candidate"), message)
+
+    def _ruled_out(self, pool: str, cells: list[Cell]) -> list[str]:
+        """What keeps ``pool`` from serving these cells, as far as it is named in them."""
+        permitted = {item.name for item in self._table.constraints if item.permits(self._table.pools[pool])}
+        return sorted({by for cell in cells for by in cell.by if by not in permitted})
 
     def shadows(self) -> None:
         """Every shadow rule mirrors something."""

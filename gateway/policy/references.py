@@ -106,7 +106,7 @@ class _Checker:
         aliases = {alias: name for name, model in self.policy.models.items() for alias in model.aliases}
         for name, pool in self.policy.pools.items():
             path: Path = ("pools", name, "model")
-            if pool.model in aliases:
+            if pool.model in aliases and pool.model not in self.policy.models:
                 self._say(path, f"{pool.model!r} is an alias", f"name the model itself: {aliases[pool.model]}")
             elif self._known(path, pool.model, self.policy.models, "model"):
                 for adapter in pool.adapters or ():

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.policy.conditions import NUMERIC, either
-from gateway.policy.space import Box, Region, Space, compact
+from gateway.policy.space import Box, Region, Space, TooFineError, compact, intersect, subtract
 
 _LABELS = {
     "api": "api",
@@ -17,11 +17,13 @@ _LABELS = {
     "prompt_tokens": "prompt tokens",
 }
 _CLAUSES_MOST = 3
+_HULL_BOXES_MOST = 400
 
 
 def describe(space: Space, region: Region, skip: tuple[str, ...] = ()) -> str:
     """``region`` as alternatives of conditions; "every request" for all of it. ``skip`` leaves dimensions out."""
-    boxes = compact([_widened(space, box) for box in region])
+    boxes = [_widened(space, box) for box in compact(_hull(space, region) or region)]
+    boxes = compact(boxes)
     clauses = list(dict.fromkeys(_clause(space, box, skip) for box in boxes))
     if not clauses:
         return "no request"
@@ -41,6 +43,22 @@ def _clause(space: Space, box: Box, skip: tuple[str, ...]) -> str:
         chosen = [position for position in range(len(atoms)) if mask >> position & 1]
         parts.append(_part(dimension, atoms, chosen))
     return ", ".join(parts)
+
+
+def _hull(space: Space, region: Region) -> Region:
+    """The one box around ``region``, if all possible requests in it belong to ``region``; else nothing."""
+    if not region or len(region) > _HULL_BOXES_MOST:
+        return []
+    hull = region[0]
+    for box in region[1:]:
+        hull = tuple(mine | other for mine, other in zip(hull, box, strict=True))
+    rest = intersect(space.everything, hull)
+    try:
+        for box in region:
+            rest = subtract(rest, box)
+    except TooFineError:
+        return []
+    return [] if rest else [hull]
 
 
 def _widened(space: Space, box: Box) -> Box:

@@ -25,10 +25,7 @@ def box_of(space: Space, profile: Profile) -> Box:
     for dimension in space.dimensions:
         value = value_of(profile, dimension)
         atoms = space.atoms[dimension]
-        if dimension in NUMERIC:
-            position = sum(atom <= value for atom in atoms) - 1
-        else:
-            position = atoms.index(value)
+        position = sum(atom <= value for atom in atoms) - 1 if dimension in NUMERIC else atoms.index(value)
         masks.append(1 << max(position, 0))
     return tuple(masks)
 
