@@ -262,7 +262,8 @@ class Supervisor:
     async def _wait(self, within_s: float | None) -> None:
         """Until something happened, or ``within_s``."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), within_s)
+            async with asyncio.timeout(within_s):
+                await self._wake.wait()
         self._wake.clear()
 
     def _children(self) -> list[Child]:

@@ -132,7 +132,8 @@ class Link:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = await asyncio.wait_for(_read(reader), HELLO_S)
+        async with asyncio.timeout(HELLO_S):
+            hello = await _read(reader)
         if not isinstance(hello, Hello):
             raise frames.FrameError(f"first message is {type(hello).__name__}, not Hello")
         link = WorkerLink(hello, writer)

@@ -84,7 +84,8 @@ class Probes:
                     self._align_tasks(session)
                     self._tell_all(self.message())
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), TELL_S)
+                        async with asyncio.timeout(TELL_S):
+                            await self._changed.wait()
                     await asyncio.sleep(GATHER_S)
                     self._changed.clear()
             finally:

@@ -9,6 +9,7 @@ Called by ``control.reload`` (one ``publish`` at a time) and, through ``control.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -92,10 +93,9 @@ class _Staged:
 
     async def settled(self, within_s: float) -> None:
         if self.waiting:
-            try:
-                await asyncio.wait_for(self._settled.wait(), within_s)
-            except TimeoutError:
-                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._settled.wait()
 
 
 class Publisher:

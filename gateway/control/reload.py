@@ -110,7 +110,8 @@ class Reloader:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._nudged.wait(), self._poll_s)
+                    async with asyncio.timeout(self._poll_s):
+                        await self._nudged.wait()
                 self._nudged.clear()
                 forced, self._forced = self._forced or self._retry_due(), False
                 try:
