@@ -27,14 +27,14 @@ def model_of(body: Json) -> str:
     raise wrong("model", "a string")
 
 
-def flag(body: Json, key: str) -> bool:
-    """A boolean; absent and null are false."""
+def flag(body: Json, key: str, param: str = "") -> bool:
+    """A boolean; absent and null are false. ``param`` names the field where it stands deeper than on top."""
     value = body.get(key)
     if value is None or value is False:
         return False
     if value is True:
         return True
-    raise wrong(key, "true or false")
+    raise wrong(param or key, "true or false")
 
 
 def whole(body: Json, key: str) -> int | None:

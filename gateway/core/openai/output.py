@@ -94,7 +94,7 @@ def usage_in_stream(body: Json) -> bool | None:
     options = members(body, "stream_options")
     if options is None or options.get("include_usage") is None:
         return None
-    return flag(options, "include_usage")
+    return flag(options, "include_usage", "stream_options.include_usage")
 
 
 def task_hint(body: Json) -> str | None:
