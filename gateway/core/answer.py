@@ -162,7 +162,7 @@ def finish_of(answer: Json) -> str:
         details = response.get("incomplete_details")
         if status == "incomplete" and type(details) is dict:
             return _reason(details.get("reason"))
-        return _reason(status) if status in _REASONS else ""
+        return _REASONS.get(status, "") if type(status) is str else ""
     return ""
 
 

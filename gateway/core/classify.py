@@ -187,17 +187,16 @@ def _privilege(table: Table, tools: tuple[str, ...], tenant: Tenant | None) -> s
 def _picker(bucket_by: tuple[str, ...]) -> Callable[[tuple[object, ...]], tuple[object, ...]]:
     """Takes the fields of ``bucket_by`` out of the values in ``_FIELDS`` order."""
     places = [_FIELDS.index(_SPELLINGS.get(field, field)) for field in bucket_by]
-    if len(places) == 1:
-        only = places[0]
-        return lambda values: (values[only],)
-    return itemgetter(*places)
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple(values[place] for place in places)
 
 
 def _label(table: Table, chosen: tuple[object, ...]) -> str:
     """A new bucket's label, or ``OTHER`` once there are as many as the policy allows."""
     if len(table.buckets) >= table.classifier.bucket_most:
         return OTHER
-    label = "/".join(_word(value) for value in chosen)
+    label = "/".join(_word(value) for value in chosen) or "all"
     table.buckets[chosen] = label
     return label
 

@@ -216,13 +216,16 @@ def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:
             continue
         if type(event) is not dict:
             continue
-        done = done or event.get("type") in _FINAL_NAMES
+        kind = event.get("type")
+        done = done or (type(kind) is str and kind in _FINAL_NAMES)
         usage = usage or usage_of(event)
         reason = reason or finish_of(event)
         error = error or error_of(event)
         if is_content(event):
             break
     if usage is None:  # the final event of the Responses API repeats the whole answer, so its head may be cut off
-        for found in _USAGE.finditer(tail):
-            usage = usage_at(tail, found.end()) or usage
+        for found in reversed(list(_USAGE.finditer(tail))):
+            usage = usage_at(tail, found.end())
+            if usage is not None:
+                break
     return AnswerInfo(*(usage or (-1, -1, -1)), reason, error, done)
