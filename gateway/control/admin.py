@@ -93,7 +93,7 @@ class Admin:
                 "refused": {str(link.index): link.error for link in parts.link.workers.values() if link.error},
             },
             "endpoints": {
-                f"{view.pool} {view.endpoint}": {"state": view.state, "reason": view.reason} for view in views
+                view.endpoint: {"pool": view.pool, "state": view.state, "reason": view.reason} for view in views
             },
         }
         return _json(detail, request, status=200 if ready else 503)

@@ -138,7 +138,8 @@ class Probes:
 def describe(pool: Pool, endpoint: Endpoint, adapter: Adapter) -> EndpointSpec:
     """What to probe at an endpoint, and what its pool claims."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    checks_names = adapter.quirks.served_name is ServedName.LISTED
+    # Where any name is answered, another name in the runtime's list fails no request.
+    checks_names = adapter.quirks.validates_model and adapter.quirks.served_name is ServedName.LISTED
     return EndpointSpec(
         pool=pool.name,
         endpoint=endpoint.name,

@@ -249,7 +249,7 @@ class Rig:
 async def eventually(condition: Callable[[], bool]) -> None:
     """Let the loop turn until ``condition`` holds."""
     async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - what it waits for sets no event
+        while not condition():
             await asyncio.sleep(0.002)
 
 
