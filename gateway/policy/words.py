@@ -22,8 +22,7 @@ _HULL_BOXES_MOST = 400
 
 def describe(space: Space, region: Region, skip: tuple[str, ...] = ()) -> str:
     """``region`` as alternatives of conditions; "every request" for all of it. ``skip`` leaves dimensions out."""
-    boxes = [_widened(space, box) for box in compact(_hull(space, region) or region)]
-    boxes = compact(boxes)
+    boxes = compact(_hull(space, region) or [_widened(space, box) for box in compact(region)])
     clauses = list(dict.fromkeys(_clause(space, box, skip) for box in boxes))
     if not clauses:
         return "no request"
@@ -46,19 +45,33 @@ def _clause(space: Space, box: Box, skip: tuple[str, ...]) -> str:
 
 
 def _hull(space: Space, region: Region) -> Region:
-    """The one box around ``region``, if all possible requests in it belong to ``region``; else nothing."""
+    """The one box that holds exactly the possible requests of ``region``, bounded by as little as that takes.
+
+    Or nothing.
+    """
     if not region or len(region) > _HULL_BOXES_MOST:
         return []
     hull = region[0]
     for box in region[1:]:
         hull = tuple(mine | other for mine, other in zip(hull, box, strict=True))
-    rest = intersect(space.everything, hull)
-    try:
-        for box in region:
-            rest = subtract(rest, box)
-    except TooFineError:
+    if not _covers(space, region, hull):
         return []
-    return [] if rest else [hull]
+    for index, mask in enumerate(space.full):
+        wider = (*hull[:index], mask, *hull[index + 1 :])
+        if wider != hull and _covers(space, region, wider):
+            hull = wider
+    return [hull]
+
+
+def _covers(space: Space, region: Region, box: Box) -> bool:
+    """Whether every possible request in ``box`` belongs to ``region``."""
+    rest = intersect(space.everything, box)
+    try:
+        for part in region:
+            rest = subtract(rest, part)
+    except TooFineError:
+        return False
+    return not rest
 
 
 def _widened(space: Space, box: Box) -> Box:

@@ -13,6 +13,8 @@ from gateway.policy.schema.values import (
     Count,
     Many,
     Name,
+    OrAlso,
+    OrSingle,
     Pattern,
     Presence,
     ServedName,
@@ -88,6 +90,9 @@ class Sampling(Strict):
     logprobs: Presence | None = None
 
 
+_PRESENT_OR_ABSENT = {"enum": ["present", "absent"]}
+
+
 def _tools_word(value: object) -> object:
     words = {"present": [use.value for use in ToolUse if use is not ToolUse.NONE], "absent": [ToolUse.NONE.value]}
     return {"use": words[value]} if isinstance(value, str) and value in words else value
@@ -112,15 +117,21 @@ class When(Strict):
     length: Many[Word] | None = None
     tenant: Many[Name] | None = None
     tier: Many[Word] | None = None
-    tools: Annotated[Tools | None, BeforeValidator(_tools_word)] = None
-    structured: Annotated[Many[StructuredWord] | None, BeforeValidator(_structured_word)] = None
+    tools: Annotated[Tools | None, BeforeValidator(_tools_word), OrAlso(_PRESENT_OR_ABSENT)] = None
+    structured: Annotated[
+        Many[StructuredWord] | None, BeforeValidator(_structured_word), OrAlso(_PRESENT_OR_ABSENT)
+    ] = None
     sampling: Sampling | None = None
     context_tokens: TokenRange | None = Field(default=None, description="prompt + reserved output tokens")
     prompt_tokens: TokenRange | None = None
     turns: CountRange | None = None
     stream: bool | None = None
     images: Presence | None = None
-    not_: Annotated[list["When"] | None, BeforeValidator(_list_of_conditions)] = Field(default=None, alias="not")
+    not_: Annotated[
+        Annotated[list["When"], OrSingle()] | None,
+        BeforeValidator(_list_of_conditions),
+        Field(alias="not", description="conditions that must not hold"),
+    ] = None
 
     @model_validator(mode="after")
     def _not_empty(self) -> "When":

@@ -16,6 +16,7 @@ from gateway.policy.schema.values import (
     KeyReference,
     Many,
     Name,
+    OrAlso,
     PositiveDuration,
     Rate,
     SecretReference,
@@ -179,7 +180,7 @@ class Pool(Strict):
     hardware: Hardware | None = None
     endpoints: list[EndpointUrl] = Field(min_length=1)
     upstream_model: Text | None = Field(default=None, description="what the runtime calls the model")
-    adapters: dict[ServedName, Text] | None = Field(
+    adapters: Annotated[dict[ServedName, Text] | None, OrAlso({"type": "array", "items": {"type": "string"}})] = Field(
         default=None,
         description="adapters loaded here, each with the runtime's name; left out: all validated ones, same name",
     )

@@ -269,7 +269,7 @@ class Among:
         return {"enum": list(self.words)}
 
 
-class _OrSingle:
+class OrSingle:
     """Tells editors that a bare item may stand where a list is expected."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -277,8 +277,18 @@ class _OrSingle:
         return {"anyOf": [array["items"], array]}
 
 
+class OrAlso:
+    """Tells editors of a shorthand that is read too; ``shorthand`` is its JSON schema."""
+
+    def __init__(self, shorthand: JsonSchemaValue) -> None:
+        self._shorthand = shorthand
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core), self._shorthand]}
+
+
 T = TypeVar("T")
-Many = Annotated[list[T], BeforeValidator(_one_or_many), AfterValidator(_distinct), _OrSingle()]
+Many = Annotated[list[T], BeforeValidator(_one_or_many), AfterValidator(_distinct), OrSingle()]
 
 
 def as_presence(value: object) -> object:

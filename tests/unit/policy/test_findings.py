@@ -119,8 +119,10 @@ def test_the_schema_accepts_what_the_models_accept(policies: Any) -> None:
     """Editors do not mark a good policy as wrong, and mark an unknown key."""
     validator = jsonschema.Draft202012Validator(json_schema())
     assert not list(validator.iter_errors(policies.data()))
-    for file in Path("routing_policies").glob("demo.yaml"):
-        assert not list(validator.iter_errors(yaml.safe_load(file.read_text())))
+    assert not list(validator.iter_errors(yaml.safe_load(Path("routing_policies/demo.yaml").read_text())))
+    short = {"tools": "present", "structured": "absent", "not": {"task": "chat"}, "images": True, "adapter": "legal"}
+    assert not list(validator.iter_errors(policies.data(lambda data: data["routes"][0].update(when=short))))
+    assert not list(validator.iter_errors(policies.data(lambda data: data["pools"]["fp8"].update(adapters=["legal"]))))
     assert list(validator.iter_errors(policies.data(lambda data: data.update(pooles={}))))
 
 

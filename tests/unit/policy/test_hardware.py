@@ -58,7 +58,7 @@ def test_a_claim_that_the_hardware_cannot_meet_is_refused(change: Any, said: str
     ],
 )
 def test_a_native_or_honest_pool_is_good(change: Any, policies: Any) -> None:
-    """Native formats pass; ``emulated: true`` passes because it says so; weight-only microscaling claims no matrix unit."""
+    """Native formats pass; ``emulated: true`` says what it is; weight-only microscaling claims no matrix unit."""
     assert policies.load(change).warnings == ()
 
 

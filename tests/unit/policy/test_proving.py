@@ -1,0 +1,139 @@
+"""Guards, rollouts and shadow rules as values."""
+
+from typing import Any
+
+import pytest
+
+from gateway.model.proving import Guard, Stage
+
+ROLLOUT = {
+    "name": "roll",
+    "buckets": {"task": "chat", "length": ["short"]},
+    "candidate": "int4",
+    "stages": [
+        {"shadow": "5%", "at_least": {"time": "2h", "pairs": 500}, "at_most": {"time": "7d"}},
+        {"weight": "0.5%"},
+        {"weight": "100%"},
+    ],
+    "guards": ["errors", "quality"],
+    "promote": {"approvals": 2},
+    "reentry": {"after": "24h"},
+}
+
+
+def test_a_rollout(policies: Any, profile: Any) -> None:
+    """Shares become basis points, times seconds; the baseline is the model's; the condition is about its model only."""
+    (rollout,) = policies.table(lambda data: data.update(rollouts=[ROLLOUT])).rollouts
+    assert (rollout.model, rollout.candidate, rollout.baseline) == ("qwen", "int4", "bf16")
+    assert rollout.stages == (
+        Stage("shadow", 500, 7200.0, 300, 500, 604_800.0),
+        Stage("weight", 50, 86_400.0, 300, 200, 1_209_600.0),
+        Stage("weight", 10_000, 86_400.0, 300, 200, 1_209_600.0),
+    )
+    assert (rollout.approvals, rollout.control_bp, rollout.reentry_after_s, rollout.reentry_most) == (
+        2,
+        200,
+        86_400.0,
+        1,
+    )
+    assert rollout.guards == ("errors", "quality")
+    assert rollout.matches(profile())
+    assert not rollout.matches(profile(model="other"))
+    assert not rollout.matches(profile(task="code"))
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"stages": [{"weight": "50%"}]}, True),
+        ({"guards": ["errors"]}, True),
+        ({"promote": {"approvals": 0}}, True),
+        ({"buckets": {"task": "chat", "length": ["short", "medium"]}}, False),
+        ({"baseline": "fp8"}, False),
+        ({"name": "other"}, False),
+    ],
+)
+def test_the_identity_is_pools_and_buckets(change: Any, same: bool, policies: Any) -> None:
+    """State survives an edit of stages and guards, and does not leak into another rollout."""
+    first, second = (
+        policies.table(lambda data, given=given: data.update(rollouts=[ROLLOUT | given])).rollouts[0]
+        for given in ({}, change)
+    )
+    assert (first.identity == second.identity) is same
+
+
+@pytest.mark.parametrize(
+    ("written", "guard"),
+    [
+        (
+            {"metric": "error_rate", "limit": "1%"},
+            Guard("g", "error_rate", 0.01, feed="vote", block_s=10.0, deadline_s=30.0),
+        ),
+        (
+            {"metric": "ttft", "quantile": "99%", "limit": "2s", "or_ratio_to_baseline": 1.2},
+            Guard("g", "ttft", 2.0, 0.99, or_ratio=1.2, feed="vote", block_s=30.0, deadline_s=2.0),
+        ),
+        (
+            {"metric": "tool_failure_rate", "margin_to_baseline": "1%", "critical": True},
+            Guard("g", "tool_failure_rate", margin=0.01, critical=True, feed="session"),
+        ),
+        ({"metric": "agreement", "margin_to_baseline": "2%"}, Guard("g", "agreement", margin=0.02)),
+        (
+            {"metric": "check", "check": "citations", "ratio_to_baseline": 1}
+            | {"feed": "vote", "block": "1m", "deadline": "5s"},
+            Guard("g", "check", ratio=1.0, feed="vote", block_s=60.0, deadline_s=5.0, check="citations"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_guard(written: Any, guard: Guard, policies: Any) -> None:
+    """Feed, block and deadline have a default per metric; a TTFT limit is its own deadline."""
+    table = policies.table(lambda data: data["guards"].update(g=written))
+    assert table.guards["g"] == guard
+
+
+def test_every_metric_has_a_feed(policies: Any) -> None:
+    """A metric added to the language is given a feed, or this fails."""
+    from gateway.policy.proving import _FEEDS
+    from gateway.policy.schema.proving import METRICS
+
+    assert set(_FEEDS) == set(METRICS)
+
+
+def test_a_shadow_rule(policies: Any, profile: Any) -> None:
+    """With its defaults, about its candidate's model only."""
+    rule = {
+        "name": "s",
+        "when": {"tools": {"privilege": ["none", "low"]}},
+        "sample": "2%",
+        "candidate": "fp8",
+        "rate": 5,
+    }
+    (shadow,) = policies.table(lambda data: data.update(shadow=[rule])).shadows
+    assert (shadow.sample, shadow.noise, shadow.inflight, shadow.rate, shadow.queue) == (0.02, 0.2, 16, 5.0, 64)
+    assert (shadow.candidate, shadow.baseline, shadow.timeout_s) == ("fp8", "bf16", 120.0)
+    assert shadow.matches(profile())
+    assert not shadow.matches(profile(privilege="high"))
+    assert not shadow.matches(profile(model="other"))
+
+
+def test_evidence(policies: Any) -> None:
+    """Shares of answers that are checked."""
+    given = {"check": {"other": "50%"}, "remember": {"time": "5m"}, "refusals": ["(?i)i cannot"]}
+    evidence = policies.table(lambda data: data.update(evidence=given)).evidence
+    assert (evidence.structured, evidence.other, evidence.remember_s) == (1.0, 0.5, 300.0)
+    assert evidence.refusals == ("(?i)i cannot",)
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ([{"weight": "5%"}, {"shadow": "5%"}], "shadow stages come before"),
+        ([{"weight": "50%"}, {"weight": "5%"}], "must rise"),
+        ([{"weight": "5%"}, {"weight": "5%"}], "must rise"),
+        ([{"weight": "5%", "shadow": "5%"}], "exactly one of"),
+        ([{}], "exactly one of"),
+    ],
+)
+def test_stages_lead_upwards(stages: Any, said: str, policies: Any) -> None:
+    """Shadow first, then rising weights."""
+    assert said in policies.error(lambda data: data.update(rollouts=[ROLLOUT | {"stages": stages}])).message
