@@ -310,3 +310,8 @@ def test_reports_that_teach_nothing(estimate: Estimate, reported: int, cached: i
     correction = Correction()
     correction.observe(estimate, reported, cached)
     assert (correction.ratio, correction.density) == (1.0, 0.27)
+
+
+def test_texts_without_any_token() -> None:
+    """A text that gives no tokens at all is no division by zero."""
+    assert planned(" " * 20_000).tokens >= 1

@@ -32,7 +32,7 @@ KEPT = [
     b"\n",
     b'data: {"usage":[]}\n\n',
 ]
-LONG = event({"choices": [], "pad": "x" * STRIP_MOST, "usage": USAGE})
+LONG = event({"choices": [], "pad": "x" * 2 * STRIP_MOST, "usage": USAGE})
 TAKEN = [
     event({"choices": [], "usage": USAGE}),
     event({"choices": None, "usage": USAGE}),
@@ -115,7 +115,8 @@ def test_long_events_are_not_held() -> None:
     pieces = [LONG[at : at + 4_000] for at in range(0, len(LONG), 4_000)]
     out = [stripper.feed(piece) for piece in pieces]
     assert b"".join(out) == LONG
-    assert all(out[5:])
+    assert not any(out[:4])
+    assert all(out[4:])
     assert stripper.feed(TAKEN[0]) == b""
     assert stripper.feed(DONE) == DONE
 
@@ -126,3 +127,33 @@ def test_flush_gives_back_what_is_held() -> None:
     assert stripper.feed(b"data: {") == b""
     assert stripper.flush() == b"data: {"
     assert stripper.flush() == b""
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_the_bound_is_the_same_for_any_split(extra: int, end: bytes) -> None:
+    """At the bound itself the result must not depend on how the bytes came."""
+    empty = event({"choices": [], "pad": "", "usage": USAGE}, end)
+    size = STRIP_MOST + extra - (len(empty) - 2 * len(end))
+    whole = event({"choices": [], "pad": "x" * size, "usage": USAGE}, end)
+    wanted = DONE if extra <= 0 else whole + DONE
+    for cut in range(len(whole) - 6, len(whole) + 1):
+        assert passed(whole[:cut], whole[cut:] + DONE) == wanted
+    assert passed(whole[:50], whole[50:-3], whole[-3:-2], whole[-2:-1], whole[-1:], b"", DONE) == wanted
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_the_end_of_a_long_event_in_pieces(end: bytes) -> None:
+    """A long event's blank line may come byte by byte; what follows is judged again."""
+    long = b"data: " + b"x" * 2 * STRIP_MOST
+    rest = end + end + TAKEN[0] + DONE
+    assert passed(long, *[rest[at : at + 1] for at in range(len(rest))]) == long + end + end + DONE
+    assert passed(long + end, end + TAKEN[0], DONE) == long + end + end + DONE
+
+
+@pytest.mark.parametrize("data", [b"", b'not json, but with "usage"', b"3"])
+def test_odd_events_with_the_word(data: bytes) -> None:
+    """What only looks like usage passes."""
+    block = b'event: "usage"\ndata: ' + data + b"\n\n"
+    assert passed(block, DONE) == block + DONE
+    assert passed(b': "usage"\n\n') == b': "usage"\n\n'

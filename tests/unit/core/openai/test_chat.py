@@ -239,3 +239,14 @@ def test_facts_hold_no_prompt_text() -> None:
     secret = "tangerine dream"
     facts = chat([{"role": "system", "content": secret}, {"role": "user", "content": secret}], user=secret).facts
     assert secret not in repr(facts)
+
+
+def test_odd_calls_in_the_history_pass() -> None:
+    """The inner shape of earlier calls is the runtime's business; only their text is counted."""
+    calls = [3, {}, {"function": 3}, {"function": {"name": None, "arguments": {}}}, CALL]
+    assert chat([*HI, {"role": "assistant", "tool_calls": calls}, {"content": "x"}]).texts.parts == (
+        "hi",
+        "f",
+        "{}",
+        "x",
+    )

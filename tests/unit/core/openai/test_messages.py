@@ -81,3 +81,17 @@ def test_faults_name_the_field(given: Any, fields: dict[str, Any], param: str) -
     with pytest.raises(ApiError) as caught:
         messages(given, **fields)
     assert (caught.value.status, caught.value.param) == (400, param)
+
+
+def test_odd_but_harmless_shapes() -> None:
+    """Absent content, a system message in the list, results without an id or content, thinking that is no text."""
+    reading = messages(
+        [
+            {"role": "system", "content": "Rules."},
+            {"role": "user"},
+            {"role": None, "content": [{"type": "thinking", "thinking": 3}, {"type": "tool_result"}]},
+        ]
+    )
+    assert reading.texts.system == "Rules."
+    assert reading.texts.parts == ("Rules.",)
+    assert (reading.facts.tool_use, reading.facts.pending_calls) == (ToolUse.LOOP, ())

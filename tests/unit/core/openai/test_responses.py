@@ -114,3 +114,12 @@ def test_faults_name_the_field(given: Any, fields: dict[str, Any], param: str) -
     with pytest.raises(ApiError) as caught:
         responses(given, **fields)
     assert (caught.value.status, caught.value.param) == (400, param)
+
+
+def test_odd_but_harmless_shapes() -> None:
+    """Absent content and output, a result without an id, an item of an unknown type."""
+    reading = responses(
+        [{"role": "user"}, {"type": "item_reference", "id": "x"}, {"role": None}, {"type": "function_call_output"}]
+    )
+    assert reading.texts.parts == ()
+    assert (reading.facts.tool_use, reading.facts.pending_calls) == (ToolUse.LOOP, ())
