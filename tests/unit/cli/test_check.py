@@ -36,9 +36,7 @@ def out(path: Path, as_json: bool = False) -> tuple[int, str]:
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
     file = tmp_path / "p.yaml"
-    file.write_text(
-        Path("routing_policies/demo.yaml").read_text().replace("runtime: llama.cpp", "runtime: lama.cpp", 1)
-    )
+    file.write_text(SMALL.replace("llama.cpp", "lama.cpp"))
     return file
 
 
