@@ -6,6 +6,6 @@ Nothing here changes a body: the bytes that arrive are the bytes that are forwar
 """
 
 from gateway.core.openai.paths import allowed_method, api_of
-from gateway.core.openai.read import INLINE_BYTES, read
+from gateway.core.openai.read import read
 
-__all__ = ["INLINE_BYTES", "allowed_method", "api_of", "read"]
+__all__ = ["allowed_method", "api_of", "read"]

@@ -12,9 +12,6 @@ from gateway.errors import ApiError
 from gateway.model.enums import Api
 from gateway.model.facts import Facts, Reading, Texts
 
-INLINE_BYTES = 262_144
-"""Bodies up to this size are read on the event loop; above it a caller should use a thread (about 1 ms per MiB)."""
-
 _READERS: dict[Api, Callable[[Json, bytes | None], Reading]] = {
     Api.CHAT: read_chat,
     Api.COMPLETIONS: inputs.read_completions,
