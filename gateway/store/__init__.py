@@ -1,0 +1,14 @@
+"""Records that outlive the process: SQLite in a file by default, PostgreSQL by URL, through SQLAlchemy Core.
+
+- ``engine``      open a database; refuses what cannot work, with the mend
+- ``tables``      the schema, one place
+- ``migrate``     bring a database to the schema of this version (Alembic)
+- ``records``     one row per request: insert in batches, read in pages
+- ``aftermath``   what became known later: feedback, consequences of tool calls
+- ``deployments`` what ran in a pool, by the hash of its record
+- ``samples``     encrypted texts for replay
+- ``retention``   delete what is past its time
+
+Synchronous by design: control calls it from one writer thread, so that a slow disk never meets an event loop. No text
+of prompts or answers is stored anywhere but in ``samples``.
+"""

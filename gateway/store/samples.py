@@ -1,0 +1,89 @@
+"""Texts kept for replay: redacted, capped, sealed with AES-GCM under a key from the environment, with a time to live.
+
+The key never comes near the database. The request id is bound into each seal, so a row cannot be passed off as another.
+"""
+
+import os
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Engine, select
+
+from gateway.store.engine import StoreError
+from gateway.store.records import Inserter
+from gateway.store.tables import samples
+
+_NONCE_BYTES = 12
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What can be replayed: the request body and the answer that was given, as bytes."""
+
+    api: str
+    request: bytes
+    answer: bytes
+
+
+class SampleRow(NamedTuple):
+    """A sealed sample and what may be known without opening it."""
+
+    request_id: str
+    at: float
+    expires_at: float
+    tenant: str
+    bucket: str
+    pool: str
+    reason: str
+    sealed: bytes
+
+
+class Sealer:
+    """Seals and opens samples. ``secret`` is any string of at least 16 characters; its SHA-256 is the key."""
+
+    def __init__(self, secret: str) -> None:
+        if len(secret) < 16:
+            raise StoreError("The key for samples is shorter than 16 characters. Use: openssl rand -hex 32")
+        self._cipher = AESGCM(sha256(secret.encode()).digest())
+
+    def seal(self, request_id: str, sample: Sample) -> bytes:
+        """Encrypted and authenticated bytes."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, msgspec.msgpack.encode(sample), request_id.encode())
+
+    def open(self, request_id: str, sealed: bytes) -> Sample:
+        """The sample; ``StoreError`` if the key is another one or the row was altered."""
+        try:
+            plain = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], request_id.encode())
+        except InvalidTag as error:
+            message = f"The sample of request {request_id} cannot be opened: another key sealed it, or it was altered."
+            raise StoreError(message) from error
+        return msgspec.msgpack.decode(plain, type=Sample)
+
+
+def inserter(engine: Engine) -> Inserter:
+    """The insert of ``SampleRow`` rows."""
+    return Inserter(engine, samples, SampleRow._fields)
+
+
+def find(engine: Engine, *, bucket: str = "", pool: str = "", tenant: str = "", most: int = 100) -> list[SampleRow]:
+    """Sealed samples, newest first."""
+    statement = select(samples).order_by(samples.c.id.desc()).limit(most)
+    for name, value in (("bucket", bucket), ("pool", pool), ("tenant", tenant)):
+        if value:
+            statement = statement.where(samples.c[name] == value)
+    return _rows(engine, statement)
+
+
+def of_request(engine: Engine, request_id: str) -> SampleRow | None:
+    """The sealed sample of one request."""
+    rows = _rows(engine, select(samples).where(samples.c.request_id == request_id).limit(1))
+    return rows[0] if rows else None
+
+
+def _rows(engine: Engine, statement: object) -> list[SampleRow]:
+    with engine.connect() as connection:
+        found = connection.execute(statement)  # type: ignore[call-overload]
+        return [SampleRow(*(getattr(row, name) for name in SampleRow._fields)) for row in found]

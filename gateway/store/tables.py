@@ -1,0 +1,146 @@
+"""The schema. Names are the records' own; times are seconds since the epoch; -1 = unknown, as in an ``Outcome``.
+
+A change here needs a migration beside it (``migrations/versions``); a test compares the two.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+# SQLite only counts rows up in a column that is INTEGER to the letter.
+SERIAL = BigInteger().with_variant(Integer, "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _word(name: str, length: int = 64) -> Column[str]:
+    return Column(name, String(length), nullable=False, server_default="")
+
+
+def _count(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False, server_default="-1")
+
+
+def _seconds(name: str) -> Column[float]:
+    return Column(name, Float(53), nullable=False, server_default="-1")
+
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    Column("request_id", String(64), nullable=False),
+    Column("at", Float(53), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("worker", Integer, nullable=False),
+    _word("api", 16),
+    _word("tenant"),
+    _word("tier", 32),
+    _word("model", 128),
+    _word("adapter", 128),
+    _word("bucket", 255),
+    _word("length", 32),
+    _word("task", 64),
+    _word("privilege", 8),
+    _word("tool_use", 16),
+    _word("structured", 16),
+    Column("stream", Boolean, nullable=False),
+    _word("rule", 128),
+    _word("arm", 16),
+    _word("rollout", 128),
+    _word("pool", 128),
+    _word("endpoint", 160),
+    _word("precision", 32),
+    Column("status", Integer, nullable=False),
+    _word("result", 32),
+    _word("failure", 32),
+    _word("error_code"),
+    Column("attempts", Text, nullable=False, server_default="[]"),
+    Column("constraints", Text, nullable=False, server_default="[]"),
+    _seconds("queue_s"),
+    _seconds("overhead_s"),
+    _seconds("ttft_s"),
+    _seconds("first_to_last_s"),
+    _seconds("total_s"),
+    _count("prompt_tokens_estimated"),
+    _count("prompt_tokens"),
+    _count("cached_tokens"),
+    _count("completion_tokens"),
+    _count("events"),
+    _count("bytes_in"),
+    _count("bytes_out"),
+    _word("finish_reason", 32),
+    Column("seed", Boolean, nullable=False),
+    Column("temperature", Float(53), nullable=False),
+    _word("conversation", 64),
+    _word("trace_id", 32),
+    _word("deployment", 64),
+    # What the checks found: a score in [0, 1], null where nothing was checked; the failure classes that count against
+    # the pool, as ",class,class,"; and every check that applied with its verdict, as JSON [[check, verdict], …].
+    Column("score", Float(53)),
+    _word("failures", 255),
+    Column("findings", Text, nullable=False, server_default="[]"),
+    Index(None, "request_id"),
+    Index(None, "at"),
+    Index(None, "bucket", "pool", "at"),
+    Index(None, "conversation"),
+)
+
+aftermath = Table(
+    "aftermath",
+    metadata,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    Column("at", Float(53), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    _word("kind", 32),  # feedback | tool_error | repeated_call | re_ask
+    _word("tenant"),
+    _word("bucket", 255),
+    _word("pool", 128),
+    _word("label", 64),
+    Column("score", Float(53)),
+    _word("by_request_id"),
+    Index(None, "request_id"),
+    Index(None, "at"),
+)
+
+deployments = Table(
+    "deployments",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    _word("pool", 128),
+    Column("first_seen_at", Float(53), nullable=False),
+    Column("record", Text, nullable=False),
+)
+
+samples = Table(
+    "samples",
+    metadata,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    Column("request_id", String(64), nullable=False),
+    Column("at", Float(53), nullable=False),
+    Column("expires_at", Float(53), nullable=False),
+    _word("tenant"),
+    _word("bucket", 255),
+    _word("pool", 128),
+    _word("reason", 32),  # incident | share
+    Column("sealed", LargeBinary, nullable=False),
+    Index(None, "request_id"),
+    Index(None, "expires_at"),
+    Index(None, "tenant", "at"),
+)
