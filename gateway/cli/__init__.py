@@ -22,8 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compare": ("gateway.cli.compare", "compare", "Hold a candidate's answer against the baseline's, part by part."),
     "simulate": ("gateway.cli.simulate", "simulate", "Run a simulated runtime, for tests, load and rehearsal."),
     "demo": ("gateway.cli.demo", "demo", "Three real llama.cpp pools, the gateway, a mixed workload, a report."),
-    "inspect": ("gateway.cli.inspect", "inspect", "Show what the runtimes behind a policy say about themselves."),
-    "vectors": ("gateway.cli.vectors", "vectors", "Print the test vectors of the statistics."),
+    "vectors": ("gateway.cli.vectors", "main", "Check the judge's statistics against a file of test vectors."),
 }
 
 

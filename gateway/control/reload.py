@@ -95,7 +95,7 @@ class Reloader:
 
     async def first(self) -> ReloadReport:
         """Load once, now; for the start of control."""
-        await self._round(forced=True)
+        await self._attempt(forced=True)
         assert self.report is not None  # noqa: S101 - a forced round always reports
         return self.report
 
@@ -114,11 +114,7 @@ class Reloader:
                         await self._nudged.wait()
                 self._nudged.clear()
                 forced, self._forced = self._forced or self._retry_due(), False
-                try:
-                    await self._round(forced=forced)
-                except Exception as error:
-                    _log.exception("reload_failed")
-                    self._tell(ReloadResult.INTERNAL, f"{type(error).__name__}: {error}")
+                await self._attempt(forced=forced)
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
@@ -139,6 +135,14 @@ class Reloader:
             return False
         self._retry_in_s -= self._poll_s
         return self._retry_in_s <= 0
+
+    async def _attempt(self, *, forced: bool) -> None:
+        """A round whose unforeseen fault is a report like any other: the last good generation stays."""
+        try:
+            await self._round(forced=forced)
+        except Exception as error:
+            _log.exception("reload_failed")
+            self._tell(ReloadResult.INTERNAL, f"{type(error).__name__}: {error}")
 
     async def _round(self, *, forced: bool) -> None:
         """One look at the files; ends in a report if they have changed since the last attempt, or if forced."""

@@ -245,6 +245,17 @@ async def test_the_first_load_reports_instead_of_raising(tmp_path, rig):
     assert rig.publisher.current is None
 
 
+async def test_a_fault_in_the_first_load_is_a_report(tmp_path, rig, text):
+    """A control that is started again goes on with its snapshot, whatever the loader does."""
+    (tmp_path / "p.yaml").write_text(text())
+
+    def broken(_):
+        raise ZeroDivisionError
+
+    reloader = Reloader(tmp_path, broken, rig.publisher, lambda: 1.0, settle_s=0.001)
+    assert (await reloader.first()).result is ReloadResult.INTERNAL
+
+
 def test_refusals_name_the_first_worker():
     """The message a person reads is one line."""
     assert "worker 2: full" in str(RefusedError(4, {5: "late", 2: "full"}))
