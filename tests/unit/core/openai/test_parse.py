@@ -174,6 +174,13 @@ def test_lone_surrogates_and_bad_utf8_are_refused(spelling: bytes) -> None:
     assert refused(b"{" + spelling + b":1}").code == "invalid_json"
 
 
+def test_the_long_proof_is_bounded() -> None:
+    """Masses of objects in a spelling that needs the long proof are refused; compact ones are proved at once."""
+    objects = b"{}," * 60_000
+    assert load(b'{"x":[' + objects + b'{"y":"\xc3\xa9"}]}')
+    assert refused(b'{"x":[' + objects + b'{"y":"\\u00e9"}]}').code == "too_complex"
+
+
 def test_huge_integers_pass() -> None:
     """Digits beyond 64 bits, even thousands of them, are no error; the forwarded bytes keep them (B106)."""
     assert load(b'{"seed":18446744073709551617,"mod\\u0065l":"m"}')["model"] == "m"
