@@ -67,6 +67,7 @@ class Exchange:
         "connection",
         "content_at",
         "content_last_at",
+        "conversation",
         "cors",
         "decision",
         "due",
@@ -122,6 +123,7 @@ class Exchange:
         self.caller: Caller | None = None
         self.capture: Taking | None = None
         self.facts = NO_FACTS
+        self.conversation = b""
         self.profile: Profile | None = None
         self.decision: Decision | None = None
         self.relay: Relay | None = None
@@ -243,7 +245,7 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         usage.finish_reason,
         sampling.seed,
         sampling.temperature if sampling.temperature is not None else -1.0,
-        facts.conversation.hex(),
+        exchange.conversation.hex(),
         facts.pending_calls,
         exchange.capture.taken() if exchange.capture is not None and exchange.attempts else None,
         exchange.trace_id,

@@ -69,7 +69,7 @@ class Forwarder:
         assert decision is not None  # noqa: S101 - launched after the decision only
         now, tried, full = self.clock(), exchange.tried, False
         # First the healthy endpoints in the decision's order, then, if there are none, whatever may still answer.
-        conversation = exchange.facts.conversation
+        conversation = exchange.conversation
         for fit in (PoolView.healthy, lambda pool, _now, tried: pool.possible(tried)):
             for name in decision.pools:
                 pool = pools[name]

@@ -5,7 +5,7 @@ and the comparison that decides takes constant time.
 """
 
 from collections.abc import Mapping
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from hmac import compare_digest
 
 from gateway.errors import ApiError
@@ -13,18 +13,26 @@ from gateway.model.facts import Principal
 from gateway.model.table import Limits, Table, Tenant
 
 PREFIX_BYTES = 4
+CONVERSATION_BYTES = 16
 _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 
 
 class Caller:
     """A tenant and what the classifier may know of it, made once per generation."""
 
-    __slots__ = ("limited", "principal", "tenant")
+    __slots__ = ("_salt", "limited", "principal", "tenant")
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
         self.limited = tenant.slot >= 0 and tenant.limits != Limits()
         self.principal = Principal(tenant.name, tenant.tier, tenant.grants, tenant.slot, tenant.trusted)
+        self._salt = int.from_bytes(blake2b(tenant.name.encode(), digest_size=CONVERSATION_BYTES).digest(), "big")
+
+    def conversation(self, digest: bytes) -> bytes:
+        """The conversation's key: two tenants that name a session alike do not share its place."""
+        if len(digest) != CONVERSATION_BYTES:
+            return digest
+        return (int.from_bytes(digest, "big") ^ self._salt).to_bytes(CONVERSATION_BYTES, "big")
 
 
 class Keyring:

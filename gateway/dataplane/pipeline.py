@@ -162,13 +162,14 @@ class Pipeline:
         session = request.fields.get(b"x-quantgate-session")
         reading: Reading = openai.read(exchange.api, exchange.body, content_type.decode("latin-1"), session=session)
         facts = exchange.facts = reading.facts
+        exchange.conversation = caller.conversation(facts.conversation)
         names = table.names
         hint = request.fields.get(b"x-quantgate-task") if caller.tenant.trusted else None
         model = names.get(facts.model, ("", None))[0]
         estimate = exchange.estimate = self._sizing.estimate(sizes, model, reading)
         at_least = None
         if facts.turns > 1:
-            memory = self._conversations.get(facts.conversation, exchange.wall_at)
+            memory = self._conversations.get(exchange.conversation, exchange.wall_at)
             at_least = exchange.generation.lengths[memory.length] if memory is not None else None
         exchange.profile = classify(
             table,
@@ -200,13 +201,13 @@ class Pipeline:
         """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
         profile = exchange.profile
         assert profile is not None  # noqa: S101 - classified before
-        key = exchange.facts.conversation or exchange.request_id.encode()
+        key = exchange.conversation or exchange.request_id.encode()
         share = share_of(self.shares, rollout, profile.bucket)
         return assign(exchange.generation.rollouts[rollout], decision, key, share)
 
     def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
         """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
-        memory = self._conversations.get(exchange.facts.conversation, exchange.wall_at)
+        memory = self._conversations.get(exchange.conversation, exchange.wall_at)
         if memory is None:
             return decision
         ranks = exchange.generation.ranks
@@ -266,11 +267,11 @@ class Pipeline:
             usage = exchange.usage
             if usage.prompt_tokens > 0 and exchange.estimate is not None:
                 self._sizing.learn(profile.model, exchange.estimate, usage.prompt_tokens, usage.cached_tokens)
-            if facts.conversation and exchange.attempts:
+            if exchange.conversation and exchange.attempts:
                 generation = exchange.generation
                 length = generation.lengths.index(profile.length) if profile.length in generation.lengths else 0
                 served = generation.ranks[exchange.attempts[-1].pool]
-                self._conversations.put(facts.conversation, length, served, exchange.wall_at)
+                self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)
 
 
