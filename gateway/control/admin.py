@@ -6,9 +6,10 @@ Owns paths and shapes; reads the parts it is given and changes nothing. Errors h
 """
 
 import asyncio
+import gzip
 import hashlib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,13 +20,13 @@ from aiohttp import web
 
 from gateway.control import gauges
 from gateway.control.endpoints import EndpointView
-from gateway.control.exposition import render
+from gateway.control.exposition import CONTENT_TYPE, render
 from gateway.control.gauges import LoopLag
 from gateway.control.link import Link, WorkerLink
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.reload import Reloader, ReloadReport
-from gateway.control.series import Counter
+from gateway.control.series import Counter, Family
 from gateway.errors import PolicyError, error_body
 
 _log = structlog.get_logger("control.admin")
@@ -99,7 +100,7 @@ class Admin:
         return _json(detail, request, status=200 if ready else 503)
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """Prometheus or OpenMetrics text. Copied here, encoded in a thread: a large scrape must not stop the loop."""
+        """Prometheus text. Copied here, encoded and packed in a thread: a large scrape must not stop the loop."""
         parts = self._parts
         now = parts.monotonic()
         current = parts.publisher.current
@@ -116,11 +117,11 @@ class Admin:
                 parts.metrics.families(),
             )
         )
-        text, content_type = await asyncio.to_thread(render, families, request.headers.get("Accept", ""))
-        response = web.Response(body=text, headers={"Content-Type": content_type})
-        if len(text) > 1024:
-            response.enable_compression()
-        return response
+        headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return web.Response(body=await asyncio.to_thread(_packed, families), headers=headers)
+        return web.Response(body=await asyncio.to_thread(render, families), headers=headers)
 
     async def policy(self, request: web.Request) -> web.Response:
         """The policy in force, as the workers compiled it, and the last reading of the files."""
@@ -158,6 +159,10 @@ class Admin:
         """Every connected worker and its last gauges."""
         rows = [_worker(link) for _, link in sorted(self._parts.link.workers.items())]
         return _json({"expected": self._parts.workers_expected, "workers": rows}, request)
+
+
+def _packed(families: Iterable[Family]) -> bytes:
+    return gzip.compress(render(families), compresslevel=1)
 
 
 def _report(report: ReloadReport | None) -> Mapping[str, Any] | None:

@@ -16,6 +16,7 @@ from gateway.control.endpoints import EndpointView
 from gateway.control.link import WorkerLink
 from gateway.control.prober import EndpointSpec, Prober
 from gateway.control.series import Counter
+from gateway.model.enums import EndpointState
 from gateway.model.messages import Endpoints
 from gateway.model.table import Endpoint, Pool, Table
 from gateway.runtimes.adapter import Adapter
@@ -68,9 +69,13 @@ class Probes:
         return [prober.view for prober in self._probers.values()]
 
     def message(self) -> Endpoints:
-        """What workers are told."""
+        """What workers are told.
+
+        Nothing of endpoints that are not known yet: a control that has just come back must not undo what its
+        predecessor knew, a quarantine above all.
+        """
         now = self._monotonic()
-        return Endpoints([view.report(now) for view in self.views()])
+        return Endpoints([view.report(now) for view in self.views() if view.state is not EndpointState.UNKNOWN])
 
     def tell(self, link: WorkerLink) -> None:
         """Tell one worker, as it joins."""

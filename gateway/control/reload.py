@@ -124,7 +124,7 @@ class Reloader:
         while True:
             folder = self.path if self.path.is_dir() else self.path.parent
             try:
-                async for _ in watchfiles.awatch(folder, watch_filter=None, debounce=200, step=20, rust_timeout=1000):
+                async for _ in watchfiles.awatch(folder, watch_filter=None, debounce=200, rust_timeout=1000):
                     self._nudged.set()
             except (OSError, RuntimeError) as error:
                 _log.debug("no_file_events", folder=str(folder), error=str(error))

@@ -146,6 +146,18 @@ async def test_a_scrape_holds_what_was_counted(admin, reloader, rig, outcome, ev
     assert "process_cpu_seconds" in families
 
 
+async def test_a_scrape_is_packed_for_who_takes_it(admin, reloader):
+    """Prometheus does; a person's curl gets plain text."""
+    await reloader.first()
+    plain = await admin.get("/metrics", headers={"Accept-Encoding": "identity"})
+    packed = await admin.get("/metrics", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert plain.headers["Content-Type"] == packed.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "quantgate_build_info" in await plain.text()
+    assert "quantgate_build_info" in await packed.text()
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 async def test_promtool_accepts_the_whole_scrape(admin, reloader, rig, *, outcome, stats, eventually):
     """Every metric that exists, in Prometheus' own lint."""

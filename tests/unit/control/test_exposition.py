@@ -1,9 +1,12 @@
 """Families to text: complete, well-formed, and acceptable to Prometheus' own checker."""
 
+import math
 import shutil
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.control.exposition import render
@@ -24,8 +27,7 @@ def families():
 
 def test_values_come_back_as_they_were(families):
     """Buckets are cumulative, label values survive their quoting."""
-    text, content_type = render(families, "")
-    assert content_type.startswith("text/plain")
+    text = render(families)
     parsed = {family.name: family for family in text_string_to_metric_families(text.decode())}
     (sample,) = parsed["quantgate_a"].samples
     assert (sample.labels, sample.value) == ({"x": 'va"l\\ue\n'}, 3.0)
@@ -43,21 +45,32 @@ def test_values_come_back_as_they_were(families):
     assert parsed["quantgate_g"].samples[0].value == 2.5
 
 
-def test_openmetrics_is_served_to_who_asks(families):
-    """Ends with its end mark, and names its version."""
-    text, content_type = render(families, "application/openmetrics-text; version=1.0.0")
-    assert content_type.startswith("application/openmetrics-text")
-    assert text.endswith(b"# EOF\n")
+@given(st.text(), st.floats(allow_nan=False))
+def test_any_label_and_any_number_survive(label, value):
+    """Whatever a policy's names contain, the text parses back to it."""
+    text = render([gauge("quantgate_x", "Any.", ("x",), {(label,): value})]).decode()
+    (sample,) = next(f for f in text_string_to_metric_families(text) if f.name == "quantgate_x").samples
+    assert (sample.labels["x"], sample.value) == (label, value)
+
+
+def test_labels_are_optional_for_every_kind():
+    """A family without labels has no braces, a histogram only those of its bounds."""
+    histogram = Histogram("quantgate_wait_seconds", "Seconds.", (), (1.0,))
+    histogram.observe(histogram.row(()), 0.5)
+    text = render([histogram.family(), gauge("quantgate_g", "Now.", (), {(): math.inf})]).decode()
+    assert 'quantgate_wait_seconds_bucket{le="1.0"} 1\n' in text
+    assert "quantgate_wait_seconds_sum 0.5\n" in text
+    assert "quantgate_g +Inf\n" in text
 
 
 def test_controls_own_process_metrics_are_there(families):
     """Memory, CPU and file descriptors of the process that answers."""
-    assert b"process_resident_memory_bytes" in render(families, "")[0]
+    assert b"process_resident_memory_bytes" in render(families)
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_has_nothing_to_say(families):
     """Names, types and help pass Prometheus' own lint."""
-    text, _ = render(families, "")
+    text = render(families)
     run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (run.returncode, run.stdout + run.stderr) == (0, b"")

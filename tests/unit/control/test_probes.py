@@ -108,16 +108,25 @@ async def test_a_broken_prober_is_counted_and_started_anew(probes, table, eventu
     assert probes.failures.family().samples[()][0] == 2
 
 
-async def test_a_joining_worker_hears_the_present_view(probes, table):
-    """It need not wait for the next message."""
-    probes.take_table(table({"bf16": 2}))
+async def test_a_joining_worker_hears_what_is_known(probes, table, runtime, eventually):
+    """It need not wait for the next message; an endpoint that was not probed yet is not spoken of."""
+    probes.take_table(table({"bf16": 1}, url=f"http://127.0.0.1:{runtime.bound}"))
     sent = []
 
     class Joined:
         send = sent.append
 
     probes.tell(Joined)
-    assert [report.endpoint for report in sent[0].reports] == ["bf16/0", "bf16/1"]
+    await eventually(lambda: probes.views()[0].state is EndpointState.READY)
+    probes.tell(Joined)
+    assert [[report.endpoint for report in message.reports] for message in sent] == [[], ["bf16/0"]]
+
+
+async def test_a_control_that_comes_back_does_not_undo_what_workers_know(probes, table):
+    """While nothing is known, no message says so: a quarantined endpoint stays quarantined at the workers."""
+    probes.take_table(table({"bf16": 1}))
+    assert probes.views()[0].state is EndpointState.UNKNOWN
+    assert probes.message().reports == []
 
 
 def test_the_description_of_an_endpoint_follows_the_policy(table):
