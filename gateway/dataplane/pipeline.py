@@ -266,7 +266,9 @@ class Pipeline:
         if result is Result.OK and profile is not None:
             usage = exchange.usage
             if usage.prompt_tokens > 0 and exchange.estimate is not None:
-                self._sizing.learn(profile.model, exchange.estimate, usage.prompt_tokens, usage.cached_tokens)
+                self._sizing.learn(
+                    profile.model, exchange.facts, exchange.estimate, usage.prompt_tokens, usage.cached_tokens
+                )
             if exchange.conversation and exchange.attempts:
                 generation = exchange.generation
                 length = generation.lengths.index(profile.length) if profile.length in generation.lengths else 0

@@ -5,7 +5,7 @@ that reads long bodies; ``learn`` belongs to the loop. A correction that is read
 """
 
 from gateway.core.tokens import Correction, Estimate, Tokenizer, bounds_of, plan
-from gateway.model.facts import Reading
+from gateway.model.facts import Facts, Reading
 from gateway.model.table import Table
 from gateway.policy.tokenizer_files import load_tokenizer
 
@@ -45,8 +45,14 @@ class Sizing:
             default_output_tokens=sizes.default_output,
         )
 
-    def learn(self, model: str, estimate: Estimate, reported: int, cached: int) -> None:
-        """A runtime reported what a prompt of this model really had."""
+    def learn(self, model: str, facts: Facts, estimate: Estimate, reported: int, cached: int) -> None:
+        """A runtime reported what a prompt of this model really had.
+
+        Only text teaches: what a template makes of tools (some leave them out), and what images and audio come to, says
+        nothing about the tokenizer, and must not make the next long text look short.
+        """
+        if facts.tools or facts.images or facts.audio:
+            return
         correction = self._corrections.get(model)
         if correction is None:
             correction = self._corrections[model] = Correction()

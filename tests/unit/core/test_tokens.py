@@ -303,6 +303,7 @@ def test_corrections_stay_within_bounds(reports: list[tuple[str, int, int]]) -> 
         (Estimate(1_000, False, True, 1_000.0, "sample", 4_000), 400, 400),
         (Estimate(10, False, True, 8.0, "bytes", 8), 30, -1),
         (Estimate(1_000, True, True, 1_000.0, "ids", 1_000), 2_000, -1),
+        (Estimate(93, True, True, 93.0, "count", 400), 40, 0),
     ],
 )
 def test_reports_that_teach_nothing(estimate: Estimate, reported: int, cached: int) -> None:

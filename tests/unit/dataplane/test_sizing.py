@@ -1,0 +1,44 @@
+"""What a worker learns about a model's tokenizer: from text alone, so that nothing makes a long text look short."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gateway.core.tokens import Estimate
+from gateway.dataplane.sizing import Sizes, Sizing
+from gateway.model.enums import Api
+from gateway.model.facts import Facts, Reading, Texts
+from gateway.policy.compile import compile_table
+from gateway.policy.load import load
+from gateway.policy.secret import unresolved
+
+MODEL = "smollm2-135m"
+TEXT = "The pump ran for a while, and then it stopped again. " * 90  # about 1,080 tokens; the policy's bound is 1,024
+SIZES = Sizes(compile_table(load(Path("routing_policies/demo.yaml")).document, 1, {}, unresolved))
+SEEN = Estimate(4_000, True, True, 4_000.0, "count", 16_000)
+
+
+def estimated(sizing: Sizing) -> int:
+    """Tokens of a text near a bound, so that it is counted."""
+    facts = Facts(Api.CHAT, MODEL, max_output_tokens=0, text_bytes=len(TEXT), messages=1)
+    return sizing.estimate(SIZES, MODEL, Reading(facts, Texts(parts=(TEXT,)))).tokens
+
+
+@pytest.mark.parametrize("extra", [{"tools": ("a",)}, {"images": 1}, {"audio": True}])
+def test_only_text_teaches(extra: dict[str, object]) -> None:
+    """A template that leaves tools out, or an image that is smaller than thought, bends no estimate of a text."""
+    sizing, before = Sizing(), estimated(Sizing())
+    for _ in range(20):
+        sizing.learn(MODEL, msgspec.structs.replace(Facts(Api.CHAT, MODEL), **extra), SEEN, 1_000, 0)
+    assert estimated(sizing) == before
+    for _ in range(20):
+        sizing.learn(MODEL, Facts(Api.CHAT, MODEL), SEEN, 6_000, 0)
+    assert estimated(sizing) > before
+
+
+def test_models_learn_apart() -> None:
+    """What one model's runtime reports says nothing about another model."""
+    sizing, before = Sizing(), estimated(Sizing())
+    sizing.learn("other", Facts(Api.CHAT, "other"), SEEN, 8_000, 0)
+    assert estimated(sizing) == before
