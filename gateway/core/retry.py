@@ -41,12 +41,15 @@ def of_status(status: int) -> Failure | None:
     """The failure that a pool's status stands for; None for success.
 
     401, 403 and 407 speak of the gateway's own credentials for the pool, so they are the pool's configuration at
-    fault and never the client's.
+    fault and never the client's. 501 speaks of the request, as the 4xx class does: a runtime that was started without
+    embeddings says it, and is as fit for chat as before.
     """
     if status < 400:
         return None
     if status == 429:
         return Failure.STATUS_429
+    if status == 501:
+        return Failure.STATUS_4XX
     if status in (401, 403, 407) or status >= 500:
         return Failure.STATUS_5XX
     return Failure.STATUS_4XX

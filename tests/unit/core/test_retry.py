@@ -29,6 +29,7 @@ def test_client_errors_are_neutral() -> None:
         (404, Failure.STATUS_4XX),
         (429, Failure.STATUS_429),
         (500, Failure.STATUS_5XX),
+        (501, Failure.STATUS_4XX),
         (599, Failure.STATUS_5XX),
     ],
 )
