@@ -6,6 +6,7 @@ within their buffer's bound. A table is compiled in a thread; applying it is one
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -16,6 +17,7 @@ from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
 from gateway.model.messages import (
     Apply,
     Endpoints,
+    Feedback,
     Hello,
     Outcomes,
     Prepare,
@@ -30,6 +32,7 @@ FLUSH_S = 0.05  # how old an outcome may grow here: metrics lag by this much
 STATS_S = 1.0
 RETRY_S = 0.2
 HIGH_WATER = 4 * 1024 * 1024  # bytes on their way to control beyond which outcomes stay in the buffer
+WORDS_MOST = 10_000  # feedback that waits for control
 _LENGTH = struct.Struct(">I")
 
 Compiled = TypeVar("Compiled")
@@ -67,6 +70,7 @@ class ControlLink(Generic[Compiled]):
         self._writer: asyncio.StreamWriter | None = None
         self._prepared: dict[int, Compiled] = {}
         self._stopping = False
+        self._words: deque[Feedback] = deque(maxlen=WORDS_MOST)
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
@@ -101,11 +105,18 @@ class ControlLink(Generic[Compiled]):
     def flush(self) -> None:
         """Hand over what is buffered, as far as control takes it."""
         writer = self._writer
+        while writer is not None and self._words:
+            self._send(self._words.popleft())
         while writer is not None and (len(self._outcomes) or self._outcomes.dropped):
             if writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER:
                 return
             batch, dropped = self._outcomes.take(BATCH)
             self._send(Outcomes(self._worker, dropped, batch))
+
+    def say(self, feedback: Feedback) -> None:
+        """Hand on a word of an application; kept, a few at most, while control is away."""
+        self._words.append(feedback)
+        self.flush()
 
     async def finish(self, within_s: float) -> None:
         """Send the last outcomes before the worker ends."""

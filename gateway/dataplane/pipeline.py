@@ -20,6 +20,7 @@ from gateway.dataplane.answers import JSON, error_fields
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.decoding import decoded
 from gateway.dataplane.exchange import Exchange, Taking
+from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
@@ -28,6 +29,7 @@ from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
 from gateway.model.enums import GENERATING, Api, Result, Structured, ToolUse
 from gateway.model.facts import Reading
+from gateway.model.messages import Feedback
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
@@ -72,6 +74,8 @@ class Pipeline:
         request_id: Callable[[], str],
         on_finish: Callable[[Exchange, Result, int], None],
         on_error: Callable[[BaseException], None],
+        on_feedback: Callable[[Feedback], None],
+        index: int,
     ) -> None:
         self._admission = admission
         self._conversations = conversations
@@ -84,6 +88,8 @@ class Pipeline:
         self._request_id = request_id
         self._on_finish = on_finish
         self._on_error = on_error
+        self._on_feedback = on_feedback
+        self._index = index
         self.current: Current | None = None
         self.shares: Mapping[str, Mapping[str, int]] = {}
 
@@ -99,6 +105,9 @@ class Pipeline:
         path = request.target.partition(b"?")[0]
         api = openai.api_of(request.method.decode("latin-1"), path.decode("latin-1"))
         if api is None:
+            if path == PATH and request.method == b"POST":
+                self._feedback(current, connection, request)
+                return None
             answer_other(current.generation.table.settings, connection, request, path)
             return None
         exchange = Exchange(
@@ -247,6 +256,16 @@ class Pipeline:
         exchange.connection.answer(200, JSON + exchange.extra_fields, body)
         exchange.finish(Result.OK, 200)
 
+    def _feedback(self, current: Current, connection: ServerConnection, request: Request) -> None:
+        """An application's word on an answer: taken in, or refused with the field at fault."""
+        try:
+            caller = current.keyring.identify(request.fields)
+            self._on_feedback(read_feedback(request.body, caller.tenant.name, self._index, self._wall()))
+        except ApiError as error:
+            connection.answer(error.status, error_fields(error), error.body())
+            return
+        connection.answer(202, JSON, b'{"status":"accepted"}')
+
     # ends
 
     def _fault(self, exchange: Exchange, error: Exception) -> None:
@@ -262,7 +281,7 @@ class Pipeline:
 
     def _ended(self, exchange: Exchange, result: Result, status: int) -> None:
         self._admission.leave(exchange)
-        facts, profile = exchange.facts, exchange.profile
+        profile = exchange.profile
         if result is Result.OK and profile is not None:
             usage = exchange.usage
             if usage.prompt_tokens > 0 and exchange.estimate is not None:
@@ -271,7 +290,7 @@ class Pipeline:
                 )
             if exchange.conversation and exchange.attempts:
                 generation = exchange.generation
-                length = generation.lengths.index(profile.length) if profile.length in generation.lengths else 0
+                length = generation.lengths.index(profile.length)
                 served = generation.ranks[exchange.attempts[-1].pool]
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)

@@ -25,7 +25,7 @@ from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pipeline import Current, Pipeline
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.model.enums import Result
-from gateway.model.messages import EndpointLocal, Endpoints, Prepare, Rollouts, Stats
+from gateway.model.messages import EndpointLocal, Endpoints, Feedback, Prepare, Rollouts, Stats
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.wire.server import ServerConnection, ServerContext
@@ -93,6 +93,8 @@ class Worker:
             request_id=lambda: f"{prefix}{next(counter):x}",
             on_finish=self._finished,
             on_error=lambda error: log_error("request", error),
+            on_feedback=self._say,
+            index=options.index,
         )
         self.context = ServerContext(self.pipeline, self.wheel, clock=clock, wall=wall, soon=loop.call_soon)
         self.link = ControlLink(
@@ -184,6 +186,9 @@ class Worker:
         self.pipeline.shares = message.shares
 
     # outcomes and gauges
+
+    def _say(self, feedback: Feedback) -> None:
+        self.link.say(feedback)
 
     def _finished(self, exchange: Exchange, result: Result, status: int) -> None:
         self.outcomes.add(outcome_of(exchange, result, status, self._clock(), self._options.index))

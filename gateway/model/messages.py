@@ -66,6 +66,17 @@ class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
     batch: list[Outcome]
 
 
+class Feedback(msgspec.Struct, tag="feedback", array_like=True, frozen=True):
+    """What an application says of one of its answers. ``score`` 0 (bad) to 1 (good), -1 = only a label was given."""
+
+    worker: int
+    at: float
+    tenant: str
+    request_id: str
+    label: str
+    score: float
+
+
 class EndpointLocal(msgspec.Struct, array_like=True, frozen=True):
     """One worker's own view of an endpoint."""
 
@@ -99,4 +110,4 @@ class Rollouts(msgspec.Struct, tag="rollouts", array_like=True, frozen=True):
 
 
 ToWorker = Prepare | Apply | Endpoints | Rollouts
-ToControl = Hello | Prepared | Outcomes | Stats
+ToControl = Hello | Prepared | Outcomes | Feedback | Stats
