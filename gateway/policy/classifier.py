@@ -10,8 +10,8 @@ import re2
 from gateway.model.enums import Privilege
 from gateway.model.table import Classifier, TaskRule, Tenant
 from gateway.policy.patterns import pattern_set, wildcards
+from gateway.policy.schema.pattern import quiet_options
 from gateway.policy.schema.rules import Classify, ToolNames
-from gateway.policy.schema.values import quiet_options
 
 # The words of ``buckets.by`` that are not the name of a profile's field.
 BUCKET_ATTRIBUTES = {"tools": "privilege"}

@@ -6,7 +6,7 @@ Called by ``compile``.
 import re2
 
 from gateway.model.table import TextSet
-from gateway.policy.schema.values import quiet_options
+from gateway.policy.schema.pattern import quiet_options
 
 
 class PatternSet:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from gateway.policy.schema.pattern import Pattern
 from gateway.policy.schema.values import (
     Among,
     Count,
@@ -15,7 +16,6 @@ from gateway.policy.schema.values import (
     KeyReference,
     Many,
     Name,
-    Pattern,
     PositiveDuration,
     SecretReference,
     Share,

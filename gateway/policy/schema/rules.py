@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gateway.model.enums import Api, Privilege, Structured, ToolUse
+from gateway.policy.schema.pattern import Pattern
 from gateway.policy.schema.serving import Capability, Device, Format, RecordValue, Runtime, Text
 from gateway.policy.schema.values import (
     Among,
@@ -15,7 +16,6 @@ from gateway.policy.schema.values import (
     Name,
     OrAlso,
     OrSingle,
-    Pattern,
     Presence,
     ServedName,
     Strict,

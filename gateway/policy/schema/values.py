@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
-import re2
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -172,27 +171,6 @@ def _key_reference(value: object) -> str:
     )
 
 
-def quiet_options() -> re2.Options:
-    """RE2 options of every pattern in a policy: UTF-8, linear time, errors as values and not on stderr."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    return options
-
-
-def _pattern(value: str) -> str:
-    if len(value) > 2000:
-        refuse("the pattern is longer than 2000 characters", "split it into several")
-    try:
-        re2.compile(value, quiet_options())
-    except re2.error as error:
-        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error.args[0])
-        refuse(f"not a valid RE2 pattern: {reason}", "RE2 has no look-around and no back-references")
-    except UnicodeError:
-        refuse("the pattern is not valid text")
-    return value
-
-
 def _named(pattern: str, kind: str, rule: str) -> Callable[[str], str]:
     compiled = re.compile(pattern)
 
@@ -233,7 +211,6 @@ KeyReference = Annotated[
     BeforeValidator(_key_reference),
     _schema("env:NAME, file:PATH or sha256:<hex>", "string", pattern="^(env|file|sha256):.+$"),
 ]
-Pattern = Annotated[str, AfterValidator(_pattern)]
 
 _NAME_RULE = "letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
 _WORD_RULE = "lower-case letters, digits, '_' and '-', at most 40, the first a letter"

@@ -24,7 +24,7 @@ def merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     """``part`` in the place of the same part of ``whole``: lists as a whole, named things one by one."""
     result = copy.deepcopy(whole)
     for section, value in part.items():
-        named = section in ("models", "pools", "tenants", "guards") and isinstance(value, dict)
+        named = section in ("models", "pools", "tenants", "guards", "classify") and isinstance(value, dict)
         result[section] = {**result.get(section, {}), **value} if named else value
     return result
 
@@ -69,7 +69,7 @@ def keys_of(schema: Any) -> set[str]:
 def test_every_key_is_explained_and_shown(model: Any) -> None:
     """A key that is added to the language appears in prose and in an example."""
     prose = re.sub(r"^```yaml\n.*?^```$", "", PAGE, flags=re.DOTALL | re.MULTILINE)
-    for key in keys_of(schema_of(model)):
+    for key in sorted(keys_of(schema_of(model))):
         assert re.search(rf"\b{key}\b", prose), f"{key} is not explained"
         assert re.search(rf"\b{key}: ", "\n".join(BLOCKS)) or re.search(
             rf"^\s*{key}:$", "\n".join(BLOCKS), re.MULTILINE
