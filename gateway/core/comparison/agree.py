@@ -260,6 +260,8 @@ def _add_flips(parts: dict[Part, float], left: Reading, right: Reading) -> None:
 
 def _exact(parts: Mapping[Part, float], left: Reading, right: Reading) -> bool:
     calls = parts.get(Part.TOOLS, 1.0) == 1.0 and parts.get(Part.ARGUMENTS, 1.0) == 1.0
-    if Part.JSON in parts and not left.asked.words:
-        return calls and (left.text == right.text or canonical_text(left.text) == canonical_text(right.text))
-    return calls and left.plain == right.plain
+    if Part.JSON not in parts or left.asked.words:
+        return calls and left.plain == right.plain
+    if left.text == right.text:
+        return True
+    return parts[Part.JSON] == 1.0 and canonical_text(left.text) == canonical_text(right.text)

@@ -20,6 +20,7 @@ PROSE_CHARS: Final = 40
 
 _ALIGN_DEPTH: Final = 8  # lists below this level are compared by position: aligning costs one spelling per level
 _ALIGN_ITEMS: Final = 2_000
+_PLAIN: Final = frozenset({int, bool, type(None)})  # equal as values = equal as JSON; floats may be spelled out
 _DEEP: Final = "nested deeper"
 
 
@@ -176,6 +177,8 @@ def _leaf_similarity(left: Any, right: Any) -> float:
         if min(len(left), len(right)) < PROSE_CHARS:
             return 0.0
         return similarity(plain(left), plain(right))
+    if type(left) is type(right) and type(left) in _PLAIN:
+        return float(left == right)
     return float(write_exact(left, sort=True) == write_exact(right, sort=True))
 
 
