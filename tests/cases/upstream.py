@@ -126,7 +126,7 @@ class Endpoint:
         self.default: Sequence[Step] | Callable[[Received], Sequence[Step]] = ()
         self.received: list[Received] = []
         self.probes: list[str] = []
-        self.open_connections = 0
+        self.open_connections = 0  # that have carried a request; connections of probes are not counted
         self.accepted = 0
         self.silent = False  # accept connections and never say a word, not even to probes
         self.idle_close_s: float | None = None  # close a kept-alive connection after that long
@@ -241,7 +241,6 @@ class _Connection:
         self._last: Received | None = None
 
     async def serve(self) -> None:
-        self._endpoint.open_connections += 1
         reader = self._loop.create_task(self._read())
         try:
             while not self._gone:
@@ -256,9 +255,9 @@ class _Connection:
             reader.cancel()
             with contextlib.suppress(BaseException):
                 await reader
-            self._endpoint.open_connections -= 1
             self._sock.close()
             if self._last is not None:
+                self._endpoint.open_connections -= 1
                 self._last.closed(self._gone or "own")
 
     async def _read(self) -> None:
@@ -293,7 +292,7 @@ class _Connection:
                     return None
         except TimeoutError:
             return None
-        head, _, _ = bytes(self._buffer).partition(b"\r\n\r\n")
+        head = bytes(self._buffer[: self._buffer.index(b"\r\n\r\n")])
         lines = head.decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         pairs = [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])]
@@ -301,7 +300,8 @@ class _Connection:
         whole = len(head) + 4 + size
         if not await self._until(lambda: len(self._buffer) >= whole):
             return None
-        body = bytes(self._buffer[len(head) + 4 : whole])
+        with memoryview(self._buffer) as received:
+            body = bytes(received[len(head) + 4 : whole])
         del self._buffer[:whole]
         return Received(method, target, pairs, body, head, self._number, time.monotonic())
 
@@ -328,6 +328,8 @@ class _Connection:
         return True
 
     def _record(self, request: Received) -> None:
+        if self._last is None:
+            self._endpoint.open_connections += 1
         self._last = request
         with self._endpoint.arrived:
             self._endpoint.received.append(request)
