@@ -192,9 +192,13 @@ class Publisher:
             _log.error("state_not_saved", error=str(error))
 
     def _become(self, publication: Publication) -> None:
+        """The workers have it: a listener that fails is told, and cannot undo it or keep it from the others."""
         self.current = publication
         for callback in self.on_applied:
-            callback(publication)
+            try:
+                callback(publication)
+            except Exception:
+                _log.exception("listener_failed", generation=publication.generation)
 
     # -- workers ------------------------------------------------------------------------------------------------
 

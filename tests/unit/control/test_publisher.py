@@ -182,6 +182,19 @@ async def test_listeners_hear_of_every_applied_generation(rig, policy):
     assert heard == [1, 2]
 
 
+async def test_a_listener_that_fails_does_not_fail_the_publication(rig, policy):
+    """The workers have applied it already; the other listeners hear of it too."""
+    heard = []
+
+    def broken(_):
+        raise RuntimeError
+
+    rig.publisher.on_applied[:0] = [broken]
+    rig.publisher.on_applied.append(lambda publication: heard.append(publication.generation))
+    assert (await publish(rig, policy())).generation == 1
+    assert heard == [1]
+
+
 async def test_a_late_refusal_of_the_current_generation_is_kept_for_people(rig, policy, eventually):
     """A worker that joined and cannot serve the policy is visible."""
     await publish(rig, policy())
