@@ -27,6 +27,7 @@ from gateway.app.supervisor import READY_LINE, Exit
 from gateway.control.access_log import AccessLog, open_access_log
 from gateway.control.admin import Parts, build_admin
 from gateway.control.durable import Durable
+from gateway.control.evidence import Evidence
 from gateway.control.gauges import LoopLag
 from gateway.control.hub import Hub
 from gateway.control.link import Link
@@ -35,9 +36,11 @@ from gateway.control.probes import Probes
 from gateway.control.publisher import Publication, Publisher
 from gateway.control.recorder import Recorder
 from gateway.control.reload import Reloader, ReloadReport
+from gateway.model.proving import Oversight
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.policy.load import load_snapshot
+from gateway.policy.oversight import compile_oversight
 from gateway.runtimes import ADAPTERS
 
 LAG_PERIOD_S = 0.25
@@ -67,7 +70,11 @@ class Control:
         self._address = address
         secrets = Secrets()
 
+        self._oversight: dict[int, Oversight] = {}
+
         def compile_(document: bytes, generation: int, slots: Mapping[str, int]) -> Table:
+            # Control's own part first: a reference that only control resolves must reject the policy as well.
+            self._oversight[generation] = compile_oversight(document, secrets.read)
             return compile_table(document, generation, slots, secrets.read)
 
         self.publisher = Publisher(Durable(options.state_dir), compile_, time.time)  # noqa: TID251 - composition root
@@ -82,7 +89,15 @@ class Control:
         self.recorder = Recorder()
         self.loop_lag = LoopLag()
         self.access_log, self._close_access_log = open_access_log(options.access_log)
-        self.link = Link(options.control_socket, Hub(self.publisher, self.metrics, self.recorder))
+        self.evidence = Evidence(
+            options.state_dir,
+            processes=options.scorers,
+            monotonic=time.monotonic,
+            wall=time.time,  # noqa: TID251 - composition root
+            rand=random.Random().random,  # noqa: S311 - draws samples, guards nothing
+        )
+        hub = Hub(self.publisher, self.metrics, self.recorder, self.evidence.take_feedback)
+        self.link = Link(options.control_socket, hub)
         jitter = random.Random().random  # noqa: S311 - spreads probes, guards nothing
         self.probes = Probes(self.link.broadcast, ADAPTERS, time.monotonic, jitter)
         self._wire()
@@ -99,6 +114,7 @@ class Control:
             _print_findings(report)
             return Exit.POLICY
         loop.add_signal_handler(signal.SIGHUP, self.reloader.reload_now)
+        self.evidence.start()
         await self.link.start()
         runner = web.AppRunner(build_admin(self._parts()), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -132,6 +148,7 @@ class Control:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.link.stop(LAST_OUTCOMES_S)
+        await self.evidence.stop()
         await runner.cleanup()
         await asyncio.to_thread(self._close_access_log)
 
@@ -139,6 +156,7 @@ class Control:
         self.recorder.subscribe("metrics", self.metrics.take_batch)
         if self.access_log is not None:
             self.recorder.subscribe("access_log", self.access_log.take_batch)
+        self.recorder.subscribe("evidence", self.evidence.take_outcomes)
         self.publisher.on_applied.append(self._applied)
         self.link.on_joined.append(self.probes.tell)
 
@@ -146,6 +164,9 @@ class Control:
         table = publication.table
         self.metrics.take_table(table)
         self.probes.take_table(table)
+        oversight = self._oversight[publication.generation]
+        self._oversight = {publication.generation: oversight}
+        self.evidence.apply(table, oversight)
         if self.access_log is not None:
             self.access_log.enabled = table.settings.access_log
 
@@ -157,7 +178,13 @@ class Control:
             link=self.link,
             metrics=self.metrics,
             loop_lag=self.loop_lag,
-            counters=(self.recorder.failures, self.probes.failures, *(log.dropped for log in logs)),
+            families=self.evidence.families,
+            counters=(
+                *self.evidence.counters,
+                self.recorder.failures,
+                self.probes.failures,
+                *(log.dropped for log in logs),
+            ),
             endpoints=self.probes.views,
             monotonic=time.monotonic,
             workers_expected=self._options.workers,
@@ -194,6 +221,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--access-log", default="-")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument("--scorers", type=int, default=1)
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--use-snapshot", action="store_true")
     return parser.parse_args(argv)

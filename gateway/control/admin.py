@@ -43,6 +43,7 @@ class Parts(msgspec.Struct, frozen=True):
     metrics: Metrics
     loop_lag: LoopLag
     counters: tuple[Counter, ...]
+    families: Callable[[], Iterable[Family]]
     endpoints: Callable[[], list[EndpointView]]
     monotonic: Callable[[], float]
     workers_expected: int
@@ -114,6 +115,7 @@ class Admin:
                 gauges.endpoint_families(parts.endpoints(), stats, now),
                 (parts.loop_lag.family(now),),
                 (counter.family() for counter in parts.counters),
+                parts.families(),
                 parts.metrics.families(),
             )
         )

@@ -3,17 +3,22 @@
 Called by ``control.link``; calls ``publisher``, ``metrics`` and ``recorder``.
 """
 
+from collections.abc import Callable
+
 from gateway.control.link import WorkerLink
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
-from gateway.model.messages import Outcomes, Prepared, Stats
+from gateway.model.messages import Feedback, Outcomes, Prepared, Stats
 
 
 class Hub:
     """The ``link.Handler`` of control."""
 
-    def __init__(self, publisher: Publisher, metrics: Metrics, recorder: Recorder) -> None:
+    def __init__(
+        self, publisher: Publisher, metrics: Metrics, recorder: Recorder, feedback: Callable[[Feedback], None]
+    ) -> None:
+        self._feedback = feedback
         self._publisher = publisher
         self._metrics = metrics
         self._recorder = recorder
@@ -34,6 +39,10 @@ class Hub:
     def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """What finished requests left behind."""
         self._recorder.record(message)
+
+    def feedback(self, link: WorkerLink, message: Feedback) -> None:
+        """An application's word on one of its answers."""
+        self._feedback(message)
 
     def stats(self, link: WorkerLink, message: Stats) -> None:
         """A worker's gauges."""

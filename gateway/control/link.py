@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from gateway.control import frames
-from gateway.model.messages import Hello, Outcomes, Prepared, Stats, ToWorker
+from gateway.model.messages import Feedback, Hello, Outcomes, Prepared, Stats, ToControl, ToWorker
 
 # What may wait in the process for a worker that does not read. Several whole policies fit.
 BACKLOG_MOST_BYTES = 32 * 1024 * 1024
@@ -71,6 +71,10 @@ class Handler(Protocol):
 
     def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """Finished requests."""
+        ...
+
+    def feedback(self, link: WorkerLink, message: Feedback) -> None:
+        """An application's word on an answer."""
         ...
 
     def stats(self, link: WorkerLink, message: Stats) -> None:
@@ -153,7 +157,7 @@ class Link:
                 del self.workers[link.index]
                 self._handler.worker_left(link)
 
-    def _deliver(self, link: WorkerLink, message: Hello | Prepared | Outcomes | Stats) -> None:
+    def _deliver(self, link: WorkerLink, message: ToControl) -> None:
         match message:
             case Outcomes():
                 self._handler.outcomes(link, message)
@@ -163,10 +167,12 @@ class Link:
                 self._handler.stats(link, message)
             case Prepared():
                 self._handler.prepared(link, message)
+            case Feedback():
+                self._handler.feedback(link, message)
             case Hello():
                 raise frames.FrameError("a second Hello")
 
 
-async def _read(reader: asyncio.StreamReader) -> Hello | Prepared | Outcomes | Stats:
+async def _read(reader: asyncio.StreamReader) -> ToControl:
     length = frames.body_length(await reader.readexactly(frames.HEAD_BYTES))
     return frames.decode_to_control(await reader.readexactly(length))

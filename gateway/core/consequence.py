@@ -122,6 +122,10 @@ class Tracker:
         self._last_calls: OrderedDict[tuple[str, str], tuple[frozenset[bytes], float]] = OrderedDict()
         self._questions: OrderedDict[tuple[str, str], tuple[bytes, Subject]] = OrderedDict()
 
+    def resize(self, most: int, remember_s: float) -> None:
+        """Other bounds from now on."""
+        self._most, self._remember_s = most, remember_s
+
     def see(self, subject: Subject, conversation: str, seen: Trace) -> list[Consequence]:
         """Take one exchange in order of time; what it tells about earlier ones, and about itself."""
         found = [

@@ -14,7 +14,7 @@ from gateway.control.link import Link
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
-from gateway.model.messages import Apply, Hello, Prepare, Prepared, Stats, ToControl, ToWorker
+from gateway.model.messages import Apply, Feedback, Hello, Prepare, Prepared, Stats, ToControl, ToWorker
 from gateway.model.outcome import Attempt, Outcome
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
@@ -225,10 +225,11 @@ class Rig:
     def __init__(self, directory: Path, *, prepare_s: float = PATIENCE_S) -> None:
         self.publisher = Publisher(Durable(directory / "state"), compiled, lambda: 1_700_000_000.0, prepare_s)
         self.metrics = Metrics()
+        self.feedback: list[Feedback] = []
         self.recorder = Recorder()
         self.recorder.subscribe("metrics", self.metrics.take_batch)
         self.publisher.on_applied.append(lambda publication: self.metrics.take_table(publication.table))
-        self.link = Link(directory / "s", Hub(self.publisher, self.metrics, self.recorder))
+        self.link = Link(directory / "s", Hub(self.publisher, self.metrics, self.recorder, self.feedback.append))
         self.workers: list[StubWorker] = []
 
     async def worker(self, index: int = 0, generation: int = 0, **options: object) -> StubWorker:

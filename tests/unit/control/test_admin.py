@@ -47,6 +47,7 @@ async def admin(rig, reloader):
         metrics=rig.metrics,
         loop_lag=LoopLag(),
         counters=(rig.recorder.failures,),
+        families=lambda: (),
         endpoints=lambda: [view] if rig.publisher.current else [],
         monotonic=time.monotonic,
         workers_expected=1,

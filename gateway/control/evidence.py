@@ -1,0 +1,116 @@
+"""The parts that make evidence of outcomes, wired: checks → counters, consequences, samples, records.
+
+One object for the composition root. Policy comes in with ``apply``; nothing here can delay or fail a request.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.control.archive import Archive
+from gateway.control.joining import Joining
+from gateway.control.sampling import Sampling, opted_out
+from gateway.control.scoring import Scoring
+from gateway.control.series import Counter, Family, gauge
+from gateway.control.verdicts import Verdicts
+from gateway.model.messages import Feedback, Outcomes
+from gateway.model.proving import Oversight
+from gateway.model.table import Pool, Table
+
+STOP_S = 5.0
+
+
+class Evidence:
+    """Scoring, counting, joining, sampling and archiving."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        processes: int,
+        monotonic: Callable[[], float],
+        wall: Callable[[], float],
+        rand: Callable[[], float],
+    ) -> None:
+        self.scoring = Scoring(processes)
+        self.archive = Archive(state_dir, monotonic, wall)
+        self.verdicts = Verdicts()
+        self.joining = Joining(self.archive.put)
+        self.sampling = Sampling(self.archive.put, rand)
+        self.scoring.subscribe("verdicts", self.verdicts.take_scored)
+        self.scoring.subscribe("joining", self.joining.take_scored)
+        self.scoring.subscribe("sampling", self.sampling.take_scored)
+        self.scoring.subscribe("archive", self.archive.take_scored)
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        """Everything counted here, for the scrape."""
+        return (
+            self.scoring.skipped,
+            self.verdicts.answers,
+            self.verdicts.checks,
+            self.verdicts.failures,
+            self.joining.counted,
+            self.joining.ignored,
+            self.sampling.kept,
+            self.archive.written,
+            self.archive.dropped,
+        )
+
+    def families(self) -> Iterable[Family]:
+        """Gauges of this moment."""
+        yield gauge(
+            "quantgate_checks_waiting", "Answers that wait to be checked.", (), {(): float(self.scoring.waiting)}
+        )
+        yield gauge("quantgate_records_waiting", "Rows that wait to be written.", (), {(): float(self.archive.waiting)})
+        yield gauge(
+            "quantgate_database_up",
+            "1 while records can be written.",
+            (),
+            {(): float(self.archive.engine is not None and not self.archive.error)},
+        )
+
+    def apply(self, table: Table, oversight: Oversight) -> None:
+        """A policy came into force."""
+        evidence = table.evidence
+        pools = {name: deployment_record(pool) for name, pool in table.pools.items()}
+        self.archive.configure(oversight.database, oversight.retention_s, pools)
+        self.joining.configure(evidence.remember_most, evidence.remember_s)
+        tenants = {**table.tenants, **({"anonymous": table.anonymous} if table.anonymous else {})}
+        self.sampling.configure(oversight.samples, opted_out(tenants))
+
+    def start(self) -> None:
+        """Begin to write."""
+        self.archive.start()
+
+    def take_outcomes(self, message: Outcomes) -> None:
+        """A batch from the recorder."""
+        self.scoring.take_batch(message)
+
+    def take_feedback(self, feedback: Feedback) -> None:
+        """An application's word on one of its answers."""
+        self.joining.take_feedback(feedback)
+
+    async def stop(self) -> None:
+        """Check and write what is still under way, within a few seconds."""
+        await self.scoring.stop(STOP_S)
+        await asyncio.to_thread(self.archive.stop, STOP_S)
+
+
+def deployment_record(pool: Pool) -> dict[str, Any]:
+    """What is known of a pool's deployment from the policy: precision, hardware, runtime, and its own record."""
+    return {
+        "pool": pool.name,
+        "model": pool.model,
+        "runtime": pool.runtime,
+        "precision": msgspec.to_builtins(pool.precision),
+        "device": pool.device,
+        "gpu": pool.gpu,
+        "compute_capability": pool.compute_capability,
+        "context_window": pool.context_window,
+        "upstream_model": pool.upstream_model,
+        **{f"record.{key}": value for key, value in pool.record.items()},
+    }

@@ -1,0 +1,101 @@
+"""What became of answers later: joins traces of turns, and takes applications' feedback.
+
+Owns the memory of recent requests by id. Feedback counts only for the tenant that got the answer. Called with scored
+outcomes and feedback on control's loop; gives consequences to the archive, the counters and whoever subscribes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from gateway.control.scoring import Scored
+from gateway.control.series import Counter
+from gateway.core.consequence import Consequence, Kind, Subject, Tracker
+from gateway.model.messages import Feedback
+from gateway.store import aftermath
+
+RECENT_MOST = 100_000  # answers that feedback may still speak of; about 25 MB
+BAD_BELOW = 0.5  # a score under this counts against the pool
+
+Subscriber = Callable[[Consequence, float], None]
+
+
+class Joining:
+    """The joiner. Subscribers hear each consequence with its badness: 1 counts against the pool, 0 for it."""
+
+    def __init__(self, keep: Callable[[aftermath.Consequence], None], most: int = RECENT_MOST) -> None:
+        self.counted = Counter(
+            "quantgate_consequences_total",
+            "What became known after an answer, by kind and whether it counts against the pool.",
+            ("bucket", "pool", "kind", "verdict"),
+        )
+        self.ignored = Counter("quantgate_feedback_ignored_total", "Feedback that was not counted, by why.", ("why",))
+        self._keep = keep
+        self._most = most
+        self._tracker = Tracker()
+        self._recent: OrderedDict[str, Subject] = OrderedDict()
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Hear every consequence from now on."""
+        self._subscribers.append(subscriber)
+
+    def configure(self, most: int, remember_s: float) -> None:
+        """The policy's bounds; what is remembered stays."""
+        self._tracker.resize(most, remember_s)
+
+    def take_scored(self, batch: Sequence[Scored]) -> None:
+        """Remember answers, and join what they tell of earlier ones."""
+        for scored in batch:
+            outcome = scored.outcome
+            if not outcome.pool or outcome.result != "ok":
+                continue
+            subject = Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool)
+            self._recent[outcome.request_id] = subject
+            if len(self._recent) > self._most:
+                self._recent.popitem(last=False)
+            if scored.trace is not None:
+                for consequence in self._tracker.see(subject, outcome.conversation, scored.trace):
+                    self._found(consequence, outcome.at, 1.0, by=outcome.request_id)
+
+    def take_feedback(self, feedback: Feedback) -> None:
+        """An application's word. Only the tenant that got the answer may speak of it."""
+        subject = self._recent.get(feedback.request_id)
+        if subject is None:
+            self.ignored.add(("unknown_request",))
+        elif subject.tenant != feedback.tenant:
+            self.ignored.add(("other_tenant",))
+        else:
+            bad = -1.0 if feedback.score < 0 else float(feedback.score < BAD_BELOW)
+            score = feedback.score if feedback.score >= 0 else None
+            consequence = Consequence(Kind.FEEDBACK, subject)
+            self._found(consequence, feedback.at, bad, label=feedback.label, score=score)
+
+    def _found(
+        self,
+        consequence: Consequence,
+        at: float,
+        bad: float,
+        *,
+        by: str = "",
+        label: str = "",
+        score: float | None = None,
+    ) -> None:
+        subject = consequence.subject
+        verdict = "none" if bad < 0 else "bad" if bad else "good"
+        self.counted.add((subject.bucket, subject.pool, consequence.kind.value, verdict))
+        self._keep(
+            aftermath.Consequence(
+                at,
+                subject.request_id,
+                consequence.kind.value,
+                subject.tenant,
+                subject.bucket,
+                subject.pool,
+                label,
+                score,
+                by,
+            )
+        )
+        if bad >= 0:
+            for subscriber in self._subscribers:
+                subscriber(consequence, bad)
