@@ -16,6 +16,7 @@ from gateway.model.table import Constraint, Model, Pool, Table
 
 MEMO_MOST = 4096
 NO_ROUTE = "none"
+WINDOW_SLACK = 1.1  # an estimated prompt this much over the window may still fit
 
 
 class ConstraintEffect(msgspec.Struct, frozen=True):
@@ -146,6 +147,33 @@ def _rollout(table: Table, profile: Profile, pools: tuple[str, ...]) -> str | No
         if rollout.candidate in pools and rollout.baseline in pools and rollout.matches(profile):
             return rollout.name
     return None
+
+
+def fits_perhaps(table: Table, profile: Profile) -> Decision | None:
+    """Where a request may go whose context, as estimated, fits nowhere; ``None`` if its prompt alone is too long.
+
+    Estimates err by a few percent, and reserved output that the client did not ask for is a guess. So while the prompt
+    itself may fit, the pools with the largest window get it and their runtime has the last word. Every other
+    objection stands.
+    """
+    route = next((route for route in table.routes if route.matches(profile)), None)
+    if route is None:
+        return None
+    applying = tuple(constraint for constraint in table.constraints if constraint.matches(profile))
+    model = table.models.get(profile.model)
+    largest, pools = 0, []
+    for name in route.pools:
+        pool = table.pools[name]
+        window = window_of(model, pool) or 0
+        if {exclusion.by for exclusion in objections(model, pool, profile, applying)} != {"context_window"}:
+            continue
+        if window > largest:
+            largest, pools = window, [name]
+        elif window == largest:
+            pools.append(name)
+    if not pools or profile.prompt_tokens > largest * WINDOW_SLACK:
+        return None
+    return Decision(route.name, tuple(pools), constraints=tuple(constraint.name for constraint in applying))
 
 
 def explain(table: Table, profile: Profile) -> Explanation:

@@ -19,7 +19,7 @@ BAD = frozenset({"bad", "down", "rejected", "thumbs_down"})
 
 
 def read_feedback(body: bytes, tenant: str, worker: int, wall_s: float) -> Feedback:
-    """The body ``{"request_id": …, "label": …, "score": 0…1}``, at least one of label and score. 400 names the field."""
+    """The body ``{"request_id": …, "label": …, "score": 0…1}``, label or score or both. 400 names the field."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:

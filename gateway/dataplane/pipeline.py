@@ -5,19 +5,16 @@ text are understood in a thread, so that nothing on the loop takes longer than a
 before the decision.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
-import msgspec
-
 from gateway.core import openai
-from gateway.core.arms import assign, share_of
 from gateway.core.classify import classify
-from gateway.core.decide import decide
 from gateway.dataplane import models
 from gateway.dataplane.admission import Admission
 from gateway.dataplane.answers import JSON, error_fields
 from gateway.dataplane.conversations import Conversations
+from gateway.dataplane.deciding import Deciding
 from gateway.dataplane.decoding import decoded
 from gateway.dataplane.exchange import Exchange, Taking
 from gateway.dataplane.feedback import PATH, read_feedback
@@ -26,15 +23,13 @@ from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
-from gateway.model.decision import Decision, Exclusion
-from gateway.model.enums import GENERATING, Api, Result, Structured, ToolUse
+from gateway.model.enums import GENERATING, Api, Result, Structured
 from gateway.model.facts import Reading
 from gateway.model.messages import Feedback
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
 INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
-TOOL_LOOP = "tool-loop-keeps-precision"
 
 _RESULTS = {
     401: Result.UNAUTHORIZED,
@@ -91,7 +86,7 @@ class Pipeline:
         self._on_feedback = on_feedback
         self._index = index
         self.current: Current | None = None
-        self.shares: Mapping[str, Mapping[str, int]] = {}
+        self.deciding = Deciding(conversations)
 
     # wire.server.Handler
 
@@ -191,45 +186,11 @@ class Pipeline:
         )
 
     def _decide(self, exchange: Exchange) -> None:
-        table, profile, facts = exchange.generation.table, exchange.profile, exchange.facts
-        assert profile is not None  # noqa: S101 - classified before
-        decision = decide(table, profile)
-        if decision.rollout is not None:
-            decision = self._assign(exchange, decision, decision.rollout)
-        if facts.tool_use is ToolUse.LOOP and decision.pools:
-            decision = self._keep_precision(exchange, decision)
-        exchange.decision = decision
-        if facts.api in GENERATING:
+        self.deciding.decide(exchange)
+        if exchange.facts.api in GENERATING:
             self._capture(exchange)
         exchange.ready_at = self._clock()
-        if not decision.pools:
-            raise _no_pool(decision)
         self._admission.admit(exchange)
-
-    def _assign(self, exchange: Exchange, decision: Decision, rollout: str) -> Decision:
-        """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
-        profile = exchange.profile
-        assert profile is not None  # noqa: S101 - classified before
-        key = exchange.conversation or exchange.request_id.encode()
-        share = share_of(self.shares, rollout, profile.bucket)
-        return assign(exchange.generation.rollouts[rollout], decision, key, share)
-
-    def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
-        """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
-        memory = self._conversations.get(exchange.conversation, exchange.wall_at)
-        if memory is None:
-            return decision
-        ranks = exchange.generation.ranks
-        coarser = [name for name in decision.pools if ranks[name] < memory.rank]
-        if not coarser:
-            return decision
-        reason = "the conversation is in a tool loop that began on a finer precision"
-        return msgspec.structs.replace(
-            decision,
-            pools=tuple(name for name in decision.pools if ranks[name] >= memory.rank),
-            exclusions=(*decision.exclusions, *(Exclusion(name, TOOL_LOOP, reason) for name in coarser)),
-            constraints=(*decision.constraints, TOOL_LOOP),
-        )
 
     def _capture(self, exchange: Exchange) -> None:
         """Keep the texts of a share of the answers for the checks, as the policy says."""
@@ -294,10 +255,3 @@ class Pipeline:
                 served = generation.ranks[exchange.attempts[-1].pool]
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)
-
-
-def _no_pool(decision: Decision) -> ApiError:
-    named = list(dict.fromkeys(f"{exclusion.by} ({exclusion.reason})" for exclusion in decision.exclusions))
-    why = "; ".join(named[:4]) if named else "no route of the policy matches it"
-    message = f"No pool may serve this request: {why}."
-    return ApiError(503, "no_eligible_pool", message, headers=(("Retry-After", "30"),))

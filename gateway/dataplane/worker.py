@@ -183,7 +183,7 @@ class Worker:
 
     def _rollouts(self, message: Rollouts) -> None:
         """Shares of rollouts, taken over as a whole: one assignment."""
-        self.pipeline.shares = message.shares
+        self.pipeline.deciding.shares = message.shares
 
     # outcomes and gauges
 

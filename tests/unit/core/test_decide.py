@@ -70,7 +70,7 @@ def table(*constraints: Constraint, routes: tuple[Route, ...] | None = None, **m
         generation=1,
         digest="",
         models={"m": Model("m", context_window=2000, adapters=adapters)},
-        pools={pool.name: pool for pool in POOLS},
+        pools=more.pop("pools", {pool.name: pool for pool in POOLS}),
         tenants={},
         keys={},
         anonymous=None,
@@ -246,3 +246,24 @@ def test_reasons_hold_no_number_of_the_request() -> None:
     assert "2,345" not in reason
     assert "2,000" in reason
     assert next(objections(None, POOLS[3], PROFILE, ())).by == "model"
+
+
+def test_a_context_that_fits_nowhere_by_estimate_may_still_be_tried() -> None:
+    """Only the window speaks against it and the prompt itself may fit: the largest window gets the last word."""
+    small = pool("small", context_window=1000)
+    large = pool("large", context_window=2000)
+    built = table(routes=(Route("all", always, ("small", "large")),), pools={"small": small, "large": large})
+    profile = msgspec.structs.replace(PROFILE, prompt_tokens=1900, context_tokens=2412)
+    assert decide(built, profile).pools == ()
+    perhaps = module.fits_perhaps(built, profile)
+    assert perhaps is not None
+    assert perhaps.pools == ("large",)
+    assert module.fits_perhaps(built, msgspec.structs.replace(profile, prompt_tokens=2500)) is None
+
+
+def test_the_last_resort_lifts_no_other_objection() -> None:
+    """A pool that a constraint rules out stays out, however large its window."""
+    large = pool("large", "int4", context_window=2000)
+    built = table(stays_16_bit(), routes=(Route("all", always, ("large",)),), pools={"large": large})
+    profile = msgspec.structs.replace(PROFILE, prompt_tokens=1900, context_tokens=2412)
+    assert module.fits_perhaps(built, profile) is None

@@ -1,0 +1,83 @@
+"""From profile to decision: the table's answer, the rollout's arm, what the conversation must keep, the last resort.
+
+Everything here only reorders or strikes pools that ``core.decide`` found eligible. Nothing left = the request is
+refused with the names of what stands against it. Called by ``pipeline`` once per request.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.core.arms import assign, share_of
+from gateway.core.decide import decide, fits_perhaps
+from gateway.dataplane.conversations import Conversations
+from gateway.dataplane.exchange import Exchange
+from gateway.errors import ApiError
+from gateway.model.decision import Decision, Exclusion
+from gateway.model.enums import ToolUse
+from gateway.model.facts import Profile
+from gateway.model.table import Table
+
+TOOL_LOOP = "tool-loop-keeps-precision"
+TOOL_LOOP_REASON = "the conversation is in a tool loop that began on a finer precision"
+
+
+class Deciding:
+    """``shares``: latched rollout shares by rollout and bucket, in basis points, as control last said."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        self._conversations = conversations
+        self.shares: Mapping[str, Mapping[str, int]] = {}
+
+    def decide(self, exchange: Exchange) -> None:
+        """Set the exchange's decision. Raises ``ApiError`` if no pool may serve it."""
+        table, profile = exchange.generation.table, exchange.profile
+        assert profile is not None  # noqa: S101 - classified before
+        decision = decide(table, profile)
+        if decision.rollout is not None:
+            decision = self._assign(exchange, profile, decision, decision.rollout)
+        if exchange.facts.tool_use is ToolUse.LOOP and decision.pools:
+            decision = self._keep_precision(exchange, decision)
+        exchange.decision = decision
+        if not decision.pools:
+            exchange.decision = _last_resort(table, profile, decision)
+
+    def _assign(self, exchange: Exchange, profile: Profile, decision: Decision, rollout: str) -> Decision:
+        """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
+        key = exchange.conversation or exchange.request_id.encode()
+        share = share_of(self.shares, rollout, profile.bucket)
+        return assign(exchange.generation.rollouts[rollout], decision, key, share)
+
+    def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
+        """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
+        memory = self._conversations.get(exchange.conversation, exchange.wall_at)
+        if memory is None:
+            return decision
+        ranks = exchange.generation.ranks
+        coarser = [name for name in decision.pools if ranks[name] < memory.rank]
+        if not coarser:
+            return decision
+        return msgspec.structs.replace(
+            decision,
+            pools=tuple(name for name in decision.pools if ranks[name] >= memory.rank),
+            exclusions=(*decision.exclusions, *(Exclusion(name, TOOL_LOOP, TOOL_LOOP_REASON) for name in coarser)),
+            constraints=(*decision.constraints, TOOL_LOOP),
+        )
+
+
+def _last_resort(table: Table, profile: Profile, decision: Decision) -> Decision:
+    """A request that no pool may serve: refused, unless only its estimated length speaks against it."""
+    if {exclusion.by for exclusion in decision.exclusions} != {"context_window"}:
+        raise _no_pool(decision)
+    perhaps = fits_perhaps(table, profile)
+    if perhaps is None:
+        message = f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
+        raise ApiError(400, "context_length_exceeded", message, param="messages")
+    return perhaps
+
+
+def _no_pool(decision: Decision) -> ApiError:
+    named = list(dict.fromkeys(f"{exclusion.by} ({exclusion.reason})" for exclusion in decision.exclusions))
+    why = "; ".join(named[:4]) if named else "no route of the policy matches it"
+    message = f"No pool may serve this request: {why}."
+    return ApiError(503, "no_eligible_pool", message, headers=(("Retry-After", "30"),))
