@@ -127,7 +127,7 @@ class _Builder:
         fixed = schema.get("prefixItems") or ()
         items = schema.get("items", True)
         least = max(int(schema.get("minItems") or 0), len(fixed))
-        most = int(schema.get("maxItems", max(least, 3)))
+        most = int(schema.get("maxItems", len(fixed) if items is False else max(least, 3)))
         wanted = self.random.randint(max(least, min(1, most)), max(least, min(most, least + 2))) if depth < 4 else least
         values = [self.build(inner, depth + 1) for inner in fixed]
         tries = 0
