@@ -63,6 +63,8 @@ class Scoring:
 
     def take_batch(self, message: Outcomes) -> None:
         """Outcomes from the recorder."""
+        if message.captures_dropped:
+            self.skipped.add(("worker_full",), message.captures_dropped)
         unchecked: list[Scored] = []
         for outcome in message.batch:
             capture = outcome.capture

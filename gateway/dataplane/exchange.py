@@ -79,6 +79,7 @@ class Exchange:
         "failure",
         "finished",
         "generation",
+        "longest_gap_s",
         "on_finish",
         "path",
         "pool_fields",
@@ -132,6 +133,7 @@ class Exchange:
         self.usage = NO_INFO
         self.ready_at = self.queued_at = self.admitted_at = 0.0
         self.content_at = self.content_last_at = 0.0
+        self.longest_gap_s = -1.0
         self.estimate: Estimate | None = None
         self.events = 0
         self.tenant_row = -1
@@ -249,4 +251,5 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         facts.pending_calls,
         exchange.capture.taken() if exchange.capture is not None and exchange.attempts else None,
         exchange.trace_id,
+        exchange.longest_gap_s,
     )

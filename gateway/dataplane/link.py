@@ -111,7 +111,8 @@ class ControlLink(Generic[Compiled]):
             if writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER:
                 return
             batch, dropped = self._outcomes.take(BATCH)
-            self._send(Outcomes(self._worker, dropped, batch))
+            captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
+            self._send(Outcomes(self._worker, dropped, batch, captures_dropped))
 
     def say(self, feedback: Feedback) -> None:
         """Hand on a word of an application; kept, a few at most, while control is away."""

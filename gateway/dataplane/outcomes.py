@@ -16,7 +16,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 class OutcomeBuffer:
-    """Finished requests that control has not been sent yet. ``captures_dropped`` counts texts given up for room."""
+    """Finished requests that control has not been sent yet. ``captures_dropped`` counts texts given up for room since
+    control was last told."""
 
     __slots__ = ("_capacity", "_capture_bytes", "_capture_most", "_pending", "captures_dropped", "dropped")
 

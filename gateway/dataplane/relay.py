@@ -171,6 +171,9 @@ class Relay(Attempt):
         if scanner is not None:
             scanner.feed(data)
             if exchange.content_at:
+                gap_s = now - exchange.content_last_at
+                if gap_s > exchange.longest_gap_s:  # noqa: PLR1730 - once per event; a call of max costs four times this
+                    exchange.longest_gap_s = gap_s
                 exchange.content_last_at = now
             elif scanner.content:
                 exchange.content_at = exchange.content_last_at = now

@@ -59,11 +59,12 @@ class Endpoints(msgspec.Struct, tag="endpoints", array_like=True, frozen=True):
 
 class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
     """A batch of finished requests. ``dropped`` counts outcomes lost since the last batch because the buffer was
-    full."""
+    full, ``captures_dropped`` outcomes whose texts were given up for room."""
 
     worker: int
     dropped: int
     batch: list[Outcome]
+    captures_dropped: int = 0
 
 
 class Feedback(msgspec.Struct, tag="feedback", array_like=True, frozen=True):

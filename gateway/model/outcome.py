@@ -36,6 +36,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     admission.
     ``overhead_s``: time the gateway itself spent before the first attempt started, without the queue.
     ``first_to_last_s``: first to last content event, so TPOT = first_to_last_s / (completion_tokens - 1).
+    ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
     """
 
     request_id: str
@@ -85,3 +86,4 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     pending_calls: tuple[str, ...]
     capture: Capture | None
     trace_id: str
+    longest_gap_s: float = -1.0

@@ -77,6 +77,7 @@ requests = Table(
     _seconds("overhead_s"),
     _seconds("ttft_s"),
     _seconds("first_to_last_s"),
+    _seconds("longest_gap_s"),
     _seconds("total_s"),
     _count("prompt_tokens_estimated"),
     _count("prompt_tokens"),
