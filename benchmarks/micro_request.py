@@ -1,0 +1,190 @@
+"""Processor time of one request through the worker's own code, without sockets: parse, decide, relay, outcome.
+
+    python -m benchmarks.micro_request [--profile] [--stream]
+
+Transports are fakes that swallow what is written, so the number is the interpreter's share alone. Quotes the best of
+several rounds, because other load only ever adds.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import json
+import pstats
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from gateway.dataplane.identity import Keyring
+from gateway.dataplane.sizing import Sizes
+from gateway.dataplane.worker import Worker, WorkerOptions
+from gateway.policy.compile import compile_table
+from gateway.policy.load import load
+from gateway.wire.client import ClientConnection
+from gateway.wire.server import ServerConnection
+
+POLICY = """
+version: 1
+models: {m: {context_window: 131072}}
+pools:
+  bf16:
+    model: m
+    runtime: openai
+    precision: {weights: bf16, activations: bf16, kv_cache: bf16}
+    endpoints: ["http://127.0.0.1:9001"]
+tenants: {anonymous: {allow: true}}
+classify:
+  lengths: {short: 2k, medium: 8k, long: 32k, huge: 128k}
+  tasks:
+    - {task: code, text: ['```', '\\bdef \\w+\\(']}
+    - {task: rag, system: ['(?i)answer .*only from the (context|documents)']}
+  tools: {privileged: ["payment_*", "delete_*", "shell", "*.write"]}
+  buckets: {by: [model, length, task, tools, adapter, tier], most: 200}
+constraints:
+  - {name: privileged-tools-stay-bf16, when: {tools: {privilege: high}}, require: {weights: [bf16, fp16]}}
+  - {name: long-context-no-kv-quant, when: {context_tokens: {gte: 32k}}, require: {kv_cache: [bf16, fp16]}}
+routes: [{name: default, pools: [bf16]}]
+"""
+
+
+class FakeTransport:
+    def __init__(self):
+        self.written = 0
+
+    def write(self, data):
+        self.written += len(data)
+
+    def writelines(self, parts):
+        self.written += sum(map(len, parts))
+
+    def is_closing(self):
+        return False
+
+    def get_extra_info(self, name):
+        return ("127.0.0.1", 1)
+
+    def close(self):
+        pass
+
+    abort = pause_reading = resume_reading = close
+
+
+def request(stream):
+    body = {
+        "model": "m",
+        "max_tokens": 64,
+        "messages": [
+            {"role": "system", "content": "You are a helpful assistant."},
+            {"role": "user", "content": "word " * 100},
+        ],
+    }
+    if stream:
+        body["stream"] = True
+    raw = json.dumps(body, separators=(",", ":")).encode()
+    return (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer sk-1234\r\nContent-Length: %d\r\n\r\n" % len(raw)
+    ) + raw
+
+
+REPLY = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "hello world " * 10}, "finish_reason": "stop"}
+        ],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30},
+    }
+).encode()
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(REPLY) + REPLY
+EVENT = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",'
+    b'"choices":[{"index":0,"delta":{"content":" hello"},"logprobs":null,"finish_reason":null}]}\n\n'
+)
+LAST = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",'
+    b'"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],'
+    b'"usage":{"prompt_tokens":10,"completion_tokens":9,"total_tokens":19}}\n\ndata: [DONE]\n\n'
+)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data):
+    return b"%x\r\n" % len(data) + data + b"\r\n"
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--count", type=int, default=3000)
+    args = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    (folder / "p.yaml").write_text(POLICY)
+    loaded = load(folder / "p.yaml")
+    options = WorkerOptions(0, 1, "127.0.0.1", 0, folder / "s", folder, 1, "x-")
+    worker = Worker(
+        options,
+        asyncio.get_running_loop(),
+        clock=time.monotonic,
+        wall=lambda: 0.0,
+        rand=random.random,
+        secret=lambda _: "",
+        log_error=lambda w, e: print(w, repr(e)),
+    )
+    table = compile_table(loaded.document, 1, {"tenant:anonymous": 0, "endpoint:bf16/0": 1}, lambda _: "")
+    worker._apply((table, Keyring(table), Sizes(table)))
+    view = next(iter(worker.fleet.views.values()))
+    server = ServerConnection(worker.context)
+    server.connection_made(FakeTransport())
+    upstream = ClientConnection()
+    upstream.connection_made(FakeTransport())
+    raw = request(args.stream)
+    event, last = chunk(EVENT), chunk(LAST) + b"0\r\n\r\n"
+    events = 100
+
+    def one():
+        upstream.idle_since = time.monotonic()
+        if not view.connections._idle:
+            view.connections._idle.append(upstream)
+        server.data_received(raw)
+        if args.stream:
+            upstream.data_received(HEAD)
+            for _ in range(events):
+                upstream.data_received(event)
+            upstream.data_received(last)
+        else:
+            upstream.data_received(ANSWER)
+
+    one()
+    print(worker.outcomes._pending[-1])
+    count = args.count // (30 if args.stream else 1)
+    best = 1e9
+    for _ in range(args.rounds):
+        worker.outcomes._pending.clear()
+        begin = time.process_time()
+        for _ in range(count):
+            one()
+        best = min(best, (time.process_time() - begin) / count)
+    print(
+        f"{best * 1e6:.1f} us a request"
+        if not args.stream
+        else f"{best * 1e6:.1f} us a stream of {events} events, {best / events * 1e6:.2f} us an event"
+    )
+    if args.profile:
+        profile = cProfile.Profile()
+        profile.enable()
+        for _ in range(count):
+            one()
+        profile.disable()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
