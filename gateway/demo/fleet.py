@@ -36,7 +36,9 @@ class FleetError(Exception):
 
 
 class ServerSpec(msgspec.Struct, frozen=True):
-    """One server to start. ``context_tokens`` is what one request may hold; ``port`` 0 = any free one."""
+    """One server to start. ``context_tokens`` is what one request may hold; ``port`` 0 = any free one; ``log_tasks``:
+    its log names every request that it computes.
+    """
 
     name: str
     model: Path
@@ -46,6 +48,7 @@ class ServerSpec(msgspec.Struct, frozen=True):
     context_tokens: int = 2048
     port: int = 0
     host: str = "127.0.0.1"
+    log_tasks: bool = False
 
 
 class RunningServer(msgspec.Struct, frozen=True):
@@ -63,10 +66,10 @@ class RunningServer(msgspec.Struct, frozen=True):
 
 def demo_specs(weights: Mapping[Variant, Path], alias: str = "smollm2-135m") -> tuple[ServerSpec, ...]:
     """The pools of ``routing_policies/demo.yaml`` by name: one model in BF16, in Q8_0, and in Q4_0 with an 8-bit KV
-    cache, each with the model's whole context.
+    cache, each with the model's whole context, and each keeping a log of what it computes.
     """
     return tuple(
-        ServerSpec(name, weights[variant], alias, kv=kv, context_tokens=CONTEXT_TOKENS)
+        ServerSpec(name, weights[variant], alias, kv=kv, context_tokens=CONTEXT_TOKENS, log_tasks=True)
         for name, variant, kv in (
             ("bf16", Variant.BF16, "f16"),
             ("q8", Variant.Q8_0, "f16"),
@@ -90,6 +93,7 @@ class _Child:
             ctx=spec.slots * spec.context_tokens,
             host=spec.host,
             with_parent=True,
+            log_tasks=spec.log_tasks,
         )
         with log.open("wb") as errors:
             self.process = subprocess.Popen(  # noqa: S603 - the arguments are this module's own

@@ -20,7 +20,7 @@ import msgspec
 KV_TYPES = ("f16", "bf16", "q8_0", "q5_0", "q4_0")
 HTTP_THREADS = 16
 """Each open connection holds a thread of the server, idle keep-alive ones too."""
-_LOG_WARNINGS = 2
+_LOG_WARNINGS, _LOG_TASKS = 2, 4
 _PARENT_CHECK_S = 1.0
 
 
@@ -32,7 +32,11 @@ class Listening(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The command line. ``ctx`` is the context of all slots together, in tokens, as llama.cpp counts it."""
+    """The command line. ``ctx`` is the context of all slots together, in tokens, as llama.cpp counts it.
+
+    ``log_tasks``: the log on standard error names every request that is computed, with its sampling and its tokens, and
+    no text of it.
+    """
 
     port: int
     model: Path
@@ -42,13 +46,15 @@ class Arguments(msgspec.Struct, frozen=True):
     ctx: int = 4096
     host: str = "127.0.0.1"
     with_parent: bool = False
+    log_tasks: bool = False
 
     def command(self) -> tuple[str, ...]:
         """The command line that gives these arguments back."""
         words = [sys.executable, "-m", "gateway.demo.llama_server"]
         for name in ("port", "model", "alias", "kv", "slots", "ctx", "host"):
             words += [f"--{name}", str(getattr(self, name))]
-        return (*words, "--with-parent") if self.with_parent else tuple(words)
+        flags = {"--with-parent": self.with_parent, "--log-tasks": self.log_tasks}
+        return (*words, *(flag for flag, wanted in flags.items() if wanted))
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -64,6 +70,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     parser.add_argument(
         "--with-parent", action="store_true", help="end when standard input closes or the parent is gone"
     )
+    parser.add_argument("--log-tasks", action="store_true", help="log every request that is computed")
     found = parser.parse_args(argv)
     return Arguments(**vars(found))
 
@@ -91,7 +98,7 @@ def serve(arguments: Arguments) -> int:
     params.warmup = True
     params.offline = True
     params.ui = False
-    params.verbosity = _LOG_WARNINGS
+    params.verbosity = _LOG_TASKS if arguments.log_tasks else _LOG_WARNINGS
     try:
         server = xllamacpp.Server(params)
     except RuntimeError as error:

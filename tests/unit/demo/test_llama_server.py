@@ -21,6 +21,7 @@ from gateway.demo.llama_server import KV_TYPES, Arguments, main, parse
         slots=st.integers(1, 64),
         ctx=st.integers(256, 1 << 20),
         with_parent=st.booleans(),
+        log_tasks=st.booleans(),
     )
 )
 def test_the_command_line_gives_back_what_went_in(arguments: Arguments) -> None:
