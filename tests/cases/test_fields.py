@@ -10,7 +10,7 @@ from gateway.core.assemble import assemble
 from tests.cases.client import call
 from tests.cases.conftest import Lane
 from tests.cases.gateway import Gateway
-from tests.cases.messages import DONE, FIN, OK, answer, c, choice, completion, event, r0, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, answer, c, choice, completion, event, failure, r0, r0s, stream
 from tests.cases.upstream import Gate
 
 
@@ -146,3 +146,15 @@ def test_b46_pools_with_other_error_shapes(lane: Lane, flat: dict[str, Any], mes
     reply = lane.request(r0(lane.model))
     assert reply.status == 400
     assert message in reply.error["message"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 407])
+def test_b46_pool_that_refuses_the_gateway(lane: Lane, status: int) -> None:
+    """A pool's 401 speaks of the gateway's credentials, not of the client's: the client gets 502, without the pool's
+    words or its challenge."""
+    for endpoint in (lane.first, lane.second):
+        endpoint.play(failure(status, "bad key of the gateway", WWW_Authenticate="Bearer"))
+    reply = lane.request(r0(lane.model))
+    assert reply.status == 502
+    assert "bad key" not in reply.error["message"]
+    assert reply.header("www-authenticate") is None

@@ -211,6 +211,9 @@ def test_b55_no_cors_unless_the_policy_says_so(lane: Lane) -> None:
     preflight = lane.request(None, method="OPTIONS", headers=PREFLIGHT)
     assert preflight.status == 204
     assert preflight.header("access-control-allow-origin") is None
+    lane.first.play(answer(completion(), headers=[("Access-Control-Allow-Origin", "*")]))
+    reply = lane.request(r0(lane.model), headers=[("Origin", "https://app.example")])
+    assert reply.header("access-control-allow-origin") is None
 
 
 @pytest.mark.parametrize("path", ["/v1/models", CHAT, "/v1/embeddings"])
