@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "check": ("gateway.cli.check", "check", "Check a policy: every fault with file, line, column and a mend."),
     "explain": ("gateway.cli.explain", "explain", "Say in words which pools one request gets, and why."),
     "test": ("gateway.cli.policy_test", "test", "Run the *.test.yaml beside a policy."),
+    "inspect": ("gateway.cli.inspect_answer", "inspect_answer", "Run every quality check on a stored answer."),
     "compare": ("gateway.cli.compare", "compare", "Hold a candidate's answer against the baseline's, part by part."),
     "simulate": ("gateway.cli.simulate", "simulate", "Run a simulated runtime, for tests, load and rehearsal."),
     "demo": ("gateway.cli.demo", "demo", "Three real llama.cpp pools, the gateway, a mixed workload, a report."),

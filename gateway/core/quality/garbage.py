@@ -29,7 +29,7 @@ _MOJIBAKE: Final = re.compile(
     r"\u00c3[\u0080-\u00bf\u0192\u2020\u2021\u201a]|\u00e2\u20ac[\u0080-\u2122\u0153]|\u00ef\u00bf\u00bd"
 )
 _WORDS: Final = re.compile(r"[A-Za-z\u00c0-\u024f']+")
-_JOINED: Final = re.compile(r"[a-z]{2,}[A-Z]{2,}[a-z]?|[A-Z]{5,}[a-z]{2,}|[A-Za-z]{26,}")
+_JOINED: Final = re.compile(r"[a-z]{2,}[A-Z]{3,}|[a-z]{2,}[A-Z]{2,}[a-z]{2,}|[A-Z]{5,}[a-z]{2,}|[A-Za-z]{26,}")
 _MIN_WORDS: Final = 30
 _MIN_JUDGED_WORDS: Final = 14
 _GIANT_WORD: Final = 31
@@ -130,7 +130,7 @@ def _word_salad(view: View, prose: str, words: list[str]) -> Finding | None:
     if len(words) < _MIN_JUDGED_WORDS:
         return None
     joined = sum(1 for word in words if not (word.islower() or word.istitle()) and _JOINED.search(word))
-    if joined > _MAX_JOINED_SHARE * len(words) and "```" not in view.text:
+    if joined >= 3 and joined > _MAX_JOINED_SHARE * len(words) and "```" not in view.text:
         return failed(Check.GARBAGE, f"{joined} of {len(words)} words are pieces stuck together")
     if len(words) < _MIN_WORDS or view.text.lstrip()[:1] in {"{", "["}:
         return None

@@ -1,0 +1,46 @@
+"""What an assembled answer says about itself."""
+
+import json
+from typing import Any
+
+from gateway.core.assemble import Answer, assemble
+
+USER = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, index: int = 0) -> dict[str, Any]:
+    """One chat chunk."""
+    return {
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "choices": [{"index": index, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def calls(*entries: dict[str, Any]) -> dict[str, Any]:
+    """A chunk of tool-call deltas."""
+    return chunk({"tool_calls": list(entries)})
+
+
+def stream(*chunks: Any, done: bool = True) -> bytes:
+    """Chunks as an event stream."""
+    text = "".join(f"data: {json.dumps(item)}\n\n" for item in chunks)
+    return (text + ("data: [DONE]\n\n" if done else "")).encode()
+
+
+def assembled(*chunks: Any, done: bool = True) -> Answer:
+    """The answer of a chat stream."""
+    return assemble(USER, stream(*chunks, done=done))
+
+
+FIN = chunk({}, "stop")
+FIN_CALLS = chunk({}, "tool_calls")
+
+
+def test_truncation_is_known_from_what_is_missing() -> None:
+    """B15: no finish_reason and no terminator, or bytes that end inside an event."""
+    assert assembled(chunk({"content": "par"}), done=False).truncated
+    assert not assembled(chunk({"content": "par"}), FIN, done=False).truncated
+    raw = stream(chunk({"content": "par"}), FIN)
+    assert assemble(USER, raw[: len(raw) // 3]).truncated
+    assert assemble(USER, b'{"choices": [{"index": 0, "mess').truncated
