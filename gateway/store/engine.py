@@ -48,6 +48,19 @@ def open_engine(url: URL) -> Engine:
         ) from error
 
 
+def open_reader(url: URL) -> Engine:
+    """An engine that creates and changes nothing, for use beside a running gateway. ``StoreError`` without a file."""
+    if url.get_backend_name() != "sqlite":
+        return open_engine(url)
+    path = Path(url.database or "").absolute()
+    if not path.is_file():
+        raise StoreError(
+            f"There is no database {path}. Name the gateway's: --state-dir, --database, or --admin of a running one."
+        )
+    read_only = URL.create("sqlite", database=path.as_uri(), query={"mode": "ro", "uri": "true"})
+    return create_engine(read_only, connect_args={"timeout": BUSY_S, "check_same_thread": False})
+
+
 def _tune_sqlite(connection: Any, _record: Any) -> None:
     """WAL for readers beside the writer; NORMAL because losing the last second on a power cut is acceptable here."""
     if isinstance(connection, sqlite3.Connection):

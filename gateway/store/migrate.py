@@ -30,6 +30,20 @@ def upgrade(engine: Engine) -> None:
         command.upgrade(config, "head")
 
 
+def require_current(engine: Engine) -> None:
+    """``StoreError`` unless the database has this version's schema; changes nothing."""
+    with engine.connect() as connection:
+        wanted = ScriptDirectory.from_config(config_for(connection)).get_current_head()
+        found = MigrationContext.configure(connection).get_current_revision()
+    if found is None:
+        raise StoreError("The database holds no records of quantgate. Point at the one that the gateway writes.")
+    if found != wanted:
+        raise StoreError(
+            f"The database has schema {found}, this version of quantgate reads {wanted}. "
+            "Use the gateway's own version: it brings its database up to date when it starts."
+        )
+
+
 def config_for(connection: Connection) -> Config:
     """Alembic's configuration bound to an open connection."""
     config = Config()

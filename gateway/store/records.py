@@ -100,7 +100,7 @@ class Filter(NamedTuple):
 
 def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 100) -> list[RowMapping]:
     """Records newest first, before the given row id. The last one's ``id`` asks for the next page."""
-    statement = _matching(wanted).order_by(requests.c.id.desc()).limit(min(most, PAGE_MOST))
+    statement = matching(wanted).order_by(requests.c.id.desc()).limit(min(most, PAGE_MOST))
     if before is not None:
         statement = statement.where(requests.c.id < before)
     with engine.connect() as connection:
@@ -109,14 +109,15 @@ def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 
 
 def stream(engine: Engine, wanted: Filter, columns: Sequence[str] = ()) -> Iterator[RowMapping]:
     """All matching records in the order of arrival, without holding them all in memory."""
-    statement = _matching(wanted).order_by(requests.c.id)
+    statement = matching(wanted).order_by(requests.c.id)
     if columns:
         statement = statement.with_only_columns(*(requests.c[name] for name in columns))
     with engine.connect().execution_options(yield_per=2000, stream_results=True) as connection:
         yield from connection.execute(statement).mappings()
 
 
-def _matching(wanted: Filter) -> Any:
+def matching(wanted: Filter) -> Any:
+    """The select of matching records; callers add columns, order and bounds."""
     statement = select(requests)
     if wanted.since is not None:
         statement = statement.where(requests.c.at >= wanted.since)
