@@ -8,9 +8,10 @@ Three capabilities, by the name of what the runtime offers:
 - ``prompt_logprobs`` (vLLM): the answer is sent as the open last message; one prefill, one call.
 - ``input_token_logprobs`` (SGLang): its chat API gives no prompt scores, its ``/generate`` takes token ids: two calls
   of ``/tokenize`` and one prefill.
-- ``forced_decoding`` (llama.cpp): the server has no prompt scores at all ("Only no echo is supported"), but a grammar
-  that allows nothing but the answer makes it decode exactly that, and ``n_probs`` reports the probabilities before the
-  grammar. Costs one decode step per token. Where a text can be cut in several ways the pool's favourite one is taken.
+- ``forced_decoding`` (llama.cpp): the server has no prompt scores ("Only no echo is supported"), but a grammar of token
+  numbers makes it decode exactly the answer's tokens, and ``n_probs`` reports the probabilities before the grammar.
+  Costs one decode step per token. Tokens that are only part of a character are not reported. (A grammar of text would
+  let each pool choose its own cut of the text, and a rare cut looks like a rare answer.)
 """
 
 import math
@@ -35,7 +36,6 @@ DECODED_CHARS: Final = 4_096
 """Characters that are scored where each token costs a decode step."""
 
 _KEPT_FIELDS: Final = ("messages", "tools", "chat_template_kwargs", "documents")
-_GRAMMAR_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class Scoring(StrEnum):
@@ -197,26 +197,38 @@ def _score_by_forced_decoding(request: Mapping[str, Any], answer: str, model: st
         prompt = as_text(rendered.get("prompt"))
     else:
         prompt = as_text(request["prompt"])
+    fields = {"add_special": True, "parse_special": True}
+    before = as_list(_read((yield _call("/tokenize", fields | {"content": prompt}))).get("tokens"))
+    ids = as_list(_read((yield _call("/tokenize", fields | {"content": prompt + answer}))).get("tokens"))
+    shared = shared_length(before, ids)
+    forced = [_token_id(number) for number in ids[shared:]]
+    if not forced or min(forced) < 0:
+        raise ScoringError(ScoringProblem.MISALIGNED, "the tokenizer adds nothing for the answer")
     body = {
-        "prompt": prompt,
-        "grammar": f'root ::= "{literal(answer)}"',
-        "n_predict": len(answer.encode()) + 1,  # no cut has more tokens than bytes; one for the end of text
+        "prompt": ids[:shared],
+        "grammar": "root ::= " + " ".join(f"<[{number}]>" for number in forced),
+        "n_predict": len(forced) + 1,  # one more for the end of text
         "temperature": 0,
         "n_probs": 1,
         "post_sampling_probs": False,
         "stream": False,
     }
     found = _read((yield _call("/completion", body)))
+    return _decoded(as_list(found.get("completion_probabilities")), answer)
+
+
+def _decoded(probabilities: list[Any], answer: str) -> TokenScores:
+    """llama.cpp: a list of {id, token, bytes, logprob}; the bytes of a cut character stand at its last token."""
     pieces: list[bytes] = []
     logprobs: list[float] = []
     ids: list[int] = []
-    for entry in map(as_object, as_list(found.get("completion_probabilities"))):
+    for entry in map(as_object, probabilities):
         piece = _bytes(entry.get("bytes"), entry.get("token"))
         if piece:  # the end-of-text token spells nothing
             pieces.append(piece)
             logprobs.append(_logprob(entry.get("logprob")))
             ids.append(_token_id(entry.get("id")))
-    if b"".join(pieces) != answer.encode():
+    if not pieces or not answer.encode().endswith(b"".join(pieces)):
         raise ScoringError(ScoringProblem.MISALIGNED, "the pool did not decode the given text")
     return TokenScores(tuple(pieces), tuple(logprobs), tuple(ids))
 
@@ -226,11 +238,6 @@ _STEPS: Final = {
     Scoring.INPUT_TOKEN_LOGPROBS: _score_by_input_token_logprobs,
     Scoring.FORCED_DECODING: _score_by_forced_decoding,
 }
-
-
-def literal(text: str) -> str:
-    """Spell a text as the inside of a GBNF string literal."""
-    return "".join(_GRAMMAR_ESCAPES.get(c) or (f"\\x{ord(c):02X}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
 
 
 def _found(scores: TokenScores | None) -> TokenScores:

@@ -18,7 +18,6 @@ from gateway.core.comparison.scoring import (
     Scoring,
     ScoringError,
     ScoringProblem,
-    literal,
     score_answer,
     scoring_of,
 )
@@ -176,48 +175,41 @@ def test_sglang_spells_fragments_and_is_trusted_by_place() -> None:
 # llama.cpp
 
 
-def test_llama_cpp_decodes_what_the_grammar_allows() -> None:
-    """The server renders the prompt; the grammar allows the answer alone; probabilities are those before it."""
+def test_llama_cpp_decodes_the_answers_tokens() -> None:
+    """The server renders and tokenizes; a grammar of token numbers leaves no choice; probabilities are before it."""
 
     def server(call: Call) -> dict[str, Any]:
+        sent = json.loads(call.body)
         if call.path == "/apply-template":
-            return {"prompt": "<|im_start|>user\nCapital?<|im_end|>\n<|im_start|>assistant\n"}
+            return {"prompt": "<|im_start|>assistant\n"}
+        if call.path == "/tokenize":
+            return {"tokens": [1, 520, 198] if sent["content"].endswith("\n") else [1, 520, 198, 12, 13, 14]}
         probabilities = [
             {"id": 12, "token": 'a "', "bytes": [97, 32, 34], "logprob": -0.5, "top_logprobs": []},
-            {"id": 13, "token": "", "bytes": [195], "logprob": -1.5},
-            {"id": 14, "token": "", "bytes": [169], "logprob": -0.125},
+            {"id": 14, "token": "é", "bytes": [195, 169], "logprob": -0.125},
             {"id": 2, "token": "", "bytes": [], "logprob": -0.01},
         ]
         return {"content": 'a "é', "completion_probabilities": probabilities}
 
     calls, scores = drive(Scoring.FORCED_DECODING, CHAT, 'a "é', server)
-    assert [call.path for call in calls] == ["/apply-template", "/completion"]
-    body = json.loads(calls[1].body)
-    assert body["grammar"] == 'root ::= "a \\"é"'
-    assert (body["n_probs"], body["temperature"], body["post_sampling_probs"]) == (1, 0, False)
-    assert body["n_predict"] > len('a "é'.encode())
-    assert scores == TokenScores((b'a "', b"\xc3", b"\xa9"), (-0.5, -1.5, -0.125), (12, 13, 14))
+    assert [call.path for call in calls] == ["/apply-template", "/tokenize", "/tokenize", "/completion"]
+    body = json.loads(calls[3].body)
+    assert (body["prompt"], body["grammar"]) == ([1, 520, 198], "root ::= <[12]> <[13]> <[14]>")
+    assert (body["n_probs"], body["temperature"], body["n_predict"], body["post_sampling_probs"]) == (1, 0, 4, False)
+    assert scores == TokenScores((b'a "', b"\xc3\xa9"), (-0.5, -0.125), (12, 14))
 
 
-@given(st.text(max_size=60))
-def test_grammar_literals_spell_any_text(text: str) -> None:
-    """Undoing the escapes gives the text back, on one line, with no quote that would end the literal early."""
-    spelled = literal(text)
-    assert "\n" not in spelled and "\r" not in spelled
-    undone, at = [], 0
-    escapes = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-    while at < len(spelled):
-        if spelled[at] != "\\":
-            assert spelled[at] != '"'
-            undone.append(spelled[at])
-            at += 1
-        elif spelled[at + 1] == "x":
-            undone.append(chr(int(spelled[at + 2 : at + 4], 16)))
-            at += 4
-        else:
-            undone.append(escapes[spelled[at + 1]])
-            at += 2
-    assert "".join(undone) == text
+def test_llama_cpp_takes_a_plain_prompt_as_it_is() -> None:
+    """A text completion has no template."""
+
+    def server(call: Call) -> dict[str, Any]:
+        if call.path == "/tokenize":
+            return {"tokens": [5] if json.loads(call.body)["content"] == PROMPT["prompt"] else [5, 6]}
+        return {"completion_probabilities": [{"id": 6, "token": "Paris", "logprob": -0.5}]}
+
+    calls, scores = drive(Scoring.FORCED_DECODING, PROMPT, "Paris", server)
+    assert [call.path for call in calls] == ["/tokenize", "/tokenize", "/completion"]
+    assert scores == TokenScores((b"Paris",), (-0.5,), (6,))
 
 
 # What goes wrong
@@ -259,8 +251,9 @@ def test_scores_of_another_text_are_misaligned() -> None:
     same = Reply(200, b'{"tokens": [1, 2]}')
     assert problem(Scoring.INPUT_TOKEN_LOGPROBS, CHAT, "Paris", same, same) is ScoringProblem.MISALIGNED
     decoded = Reply(200, b'{"completion_probabilities": [{"id": 1, "token": "Rome", "logprob": -1.0}]}')
-    rendered = Reply(200, b'{"prompt": "x"}')
-    assert problem(Scoring.FORCED_DECODING, CHAT, "Paris", rendered, decoded) is ScoringProblem.MISALIGNED
+    tokens = Reply(200, b'{"tokens": [1]}'), Reply(200, b'{"tokens": [1, 2]}')
+    assert problem(Scoring.FORCED_DECODING, PROMPT, "Paris", *tokens, decoded) is ScoringProblem.MISALIGNED
+    assert problem(Scoring.FORCED_DECODING, PROMPT, "Paris", *tokens[:1] * 2) is ScoringProblem.MISALIGNED
 
 
 def test_impossible_tokens_are_floored() -> None:
@@ -279,7 +272,7 @@ def test_no_reply_breaks_the_steps(reply: bytes, scoring: Scoring, chat: bool) -
     steps = score_answer(scoring, CHAT if chat else PROMPT, "Paris", "m")
     try:
         next(steps)
-        for _ in range(4):
+        for _ in range(5):
             steps.send(Reply(200, reply))
     except (ScoringError, StopIteration):
         return
