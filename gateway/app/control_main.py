@@ -96,7 +96,7 @@ class Control:
             wall=time.time,  # noqa: TID251 - composition root
             rand=random.Random().random,  # noqa: S311 - draws samples, guards nothing
         )
-        hub = Hub(self.publisher, self.metrics, self.recorder, self.evidence.take_feedback)
+        hub = Hub(self.publisher, self.metrics, self.recorder, self.evidence.take_feedback, self.evidence.take_pairs)
         self.link = Link(options.control_socket, hub)
         jitter = random.Random().random  # noqa: S311 - spreads probes, guards nothing
         self.probes = Probes(self.link.broadcast, ADAPTERS, time.monotonic, jitter)

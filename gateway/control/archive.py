@@ -17,10 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
-from gateway.store import aftermath, deployments, samples
+from gateway.store import aftermath, deployments, pairs, samples
 from gateway.store.aftermath import Consequence
 from gateway.store.engine import StoreError, open_engine, url_of
 from gateway.store.migrate import upgrade
+from gateway.store.pairs import PairRow
 from gateway.store.records import Inserter, Record, row_of
 from gateway.store.records import inserter as request_inserter
 from gateway.store.retention import expire
@@ -32,7 +33,7 @@ LINGER_S = 0.25  # how long a record waits for others to share a transaction wit
 RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 EXPIRE_EVERY_S = 600.0
 
-Row = Record | Consequence | SampleRow
+Row = Record | Consequence | SampleRow | PairRow
 
 _log = structlog.get_logger("control.archive")
 
@@ -153,6 +154,7 @@ class Archive:
             "requests": request_inserter(engine),
             "aftermath": aftermath.inserter(engine),
             "samples": samples.inserter(engine),
+            "pairs": pairs.inserter(engine),
         }
         self.engine = engine
         self.error = ""
@@ -164,6 +166,7 @@ class Archive:
             "requests": [row_of(row) for row in batch if isinstance(row, Record)],
             "aftermath": [tuple(row) for row in batch if isinstance(row, Consequence)],
             "samples": [tuple(row) for row in batch if isinstance(row, SampleRow)],
+            "pairs": [tuple(row) for row in batch if isinstance(row, PairRow)],
         }
         for pause_s in (*RETRY_S, None):
             for table, rows in list(left.items()):

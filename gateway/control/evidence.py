@@ -12,11 +12,13 @@ import msgspec
 
 from gateway.control.archive import Archive
 from gateway.control.joining import Joining
+from gateway.control.pairing import Pairing
 from gateway.control.sampling import Sampling, opted_out
 from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, gauge
 from gateway.control.verdicts import Verdicts
 from gateway.model.messages import Feedback, Outcomes
+from gateway.model.pair import Pairs
 from gateway.model.proving import Oversight
 from gateway.model.table import Pool, Table
 
@@ -40,6 +42,7 @@ class Evidence:
         self.verdicts = Verdicts()
         self.joining = Joining(self.archive.put)
         self.sampling = Sampling(self.archive.put, rand)
+        self.pairing = Pairing(self.scoring, self.archive.put)
         self.scoring.subscribe("verdicts", self.verdicts.take_scored)
         self.scoring.subscribe("joining", self.joining.take_scored)
         self.scoring.subscribe("sampling", self.sampling.take_scored)
@@ -56,12 +59,17 @@ class Evidence:
             self.joining.counted,
             self.joining.ignored,
             self.sampling.kept,
+            self.pairing.events,
+            self.pairing.compared,
             self.archive.written,
             self.archive.dropped,
         )
 
     def families(self) -> Iterable[Family]:
         """Gauges of this moment."""
+        yield from self.pairing.families()
+        yield self.pairing.agreement.family()
+        yield self.pairing.excess.family()
         yield gauge(
             "quantgate_checks_waiting", "Answers that wait to be checked.", (), {(): float(self.scoring.waiting)}
         )
@@ -94,8 +102,13 @@ class Evidence:
         """An application's word on one of its answers."""
         self.joining.take_feedback(feedback)
 
+    def take_pairs(self, message: Pairs) -> None:
+        """Shadow pairs and counts of a worker."""
+        self.pairing.take(message)
+
     async def stop(self) -> None:
         """Check and write what is still under way, within a few seconds."""
+        await self.pairing.stop(STOP_S)
         await self.scoring.stop(STOP_S)
         await asyncio.to_thread(self.archive.stop, STOP_S)
 

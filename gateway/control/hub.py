@@ -10,15 +10,22 @@ from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.model.messages import Feedback, Outcomes, Prepared, Stats
+from gateway.model.pair import Pairs
 
 
 class Hub:
     """The ``link.Handler`` of control."""
 
     def __init__(
-        self, publisher: Publisher, metrics: Metrics, recorder: Recorder, feedback: Callable[[Feedback], None]
+        self,
+        publisher: Publisher,
+        metrics: Metrics,
+        recorder: Recorder,
+        feedback: Callable[[Feedback], None],
+        pairs: Callable[[Pairs], None],
     ) -> None:
         self._feedback = feedback
+        self._pairs = pairs
         self._publisher = publisher
         self._metrics = metrics
         self._recorder = recorder
@@ -39,6 +46,10 @@ class Hub:
     def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """What finished requests left behind."""
         self._recorder.record(message)
+
+    def pairs(self, link: WorkerLink, message: Pairs) -> None:
+        """Mirrored requests with their legs."""
+        self._pairs(message)
 
     def feedback(self, link: WorkerLink, message: Feedback) -> None:
         """An application's word on one of its answers."""

@@ -15,6 +15,7 @@ import structlog
 
 from gateway.control import frames
 from gateway.model.messages import Feedback, Hello, Outcomes, Prepared, Stats, ToControl, ToWorker
+from gateway.model.pair import Pairs
 
 # What may wait in the process for a worker that does not read. Several whole policies fit.
 BACKLOG_MOST_BYTES = 32 * 1024 * 1024
@@ -71,6 +72,10 @@ class Handler(Protocol):
 
     def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """Finished requests."""
+        ...
+
+    def pairs(self, link: WorkerLink, message: Pairs) -> None:
+        """Shadow pairs and counts."""
         ...
 
     def feedback(self, link: WorkerLink, message: Feedback) -> None:
@@ -167,6 +172,8 @@ class Link:
                 self._handler.stats(link, message)
             case Prepared():
                 self._handler.prepared(link, message)
+            case Pairs():
+                self._handler.pairs(link, message)
             case Feedback():
                 self._handler.feedback(link, message)
             case Hello():

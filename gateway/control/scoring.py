@@ -29,6 +29,10 @@ WAITING_BYTES = 64 * 1024 * 1024
 _log = structlog.get_logger("control.scoring")
 
 
+class ScorerDiedError(Exception):
+    """The process that worked on a batch is gone; the batch has no result."""
+
+
 class Scored(NamedTuple):
     """A finished request with what the checks found. Both None: nothing was checked."""
 
@@ -81,6 +85,17 @@ class Scoring:
         if unchecked:
             self._publish(unchecked)
         self._feed()
+
+    async def run(self, work: Callable[[bytes], bytes], data: bytes) -> bytes:
+        """Let a scorer process do other work of its kind. Raises ``ScorerDiedError``."""
+        if self._processes == 0:
+            raise ScorerDiedError
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor(), work, data)
+        except BrokenProcessPool:
+            self._pool = None
+            _log.error("scorer_died")
+            raise ScorerDiedError from None
 
     @property
     def waiting(self) -> int:

@@ -11,6 +11,7 @@ are escaped, so text in a prompt can never look like a quoted key.) Otherwise th
 
 import json
 import re
+from collections.abc import Iterable
 
 import orjson
 
@@ -55,6 +56,15 @@ def rewrite(body: bytes, *, model: str | None = None, ask_usage: bool = False) -
 def set_model(body: bytes, model: str) -> bytes:
     """The JSON body with another model name."""
     return rewrite(body, model=model)
+
+
+def blank(body: bytes, keys: Iterable[str]) -> bytes:
+    """The JSON body with these top-level members set to null; ``body`` itself where none is present."""
+    wanted = [key for key in keys if b'"%b"' % key.encode() in body or b"\\u" in body]
+    if not wanted:
+        return body
+    spans, _ = _members(body.decode("latin-1"), 0)
+    return _apply(body, [(*spans[key], b"null") for key in wanted if key in spans])
 
 
 def rewrite_form(body: bytes, content_type: str, *, model: str) -> bytes:

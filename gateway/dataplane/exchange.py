@@ -22,6 +22,7 @@ from gateway.wire.server import ServerConnection
 
 if TYPE_CHECKING:
     from gateway.dataplane.relay import Relay
+    from gateway.dataplane.shadow import Job
 
 NO_FACTS = Facts(Api.OTHER, "")
 NO_INFO = AnswerInfo()
@@ -59,10 +60,12 @@ class Exchange:
         "admitted_at",
         "api",
         "attempts",
+        "attempts_most",
         "body",
         "bytes_in",
         "caller",
         "capture",
+        "capture_for_pair",
         "charged_tokens",
         "connection",
         "content_at",
@@ -74,11 +77,13 @@ class Exchange:
         "error_code",
         "estimate",
         "events",
+        "expires",
         "extra_fields",
         "facts",
         "failure",
         "finished",
         "generation",
+        "job",
         "longest_gap_s",
         "on_finish",
         "path",
@@ -123,6 +128,9 @@ class Exchange:
         self.bytes_in = len(request.body)
         self.caller: Caller | None = None
         self.capture: Taking | None = None
+        self.capture_for_pair = False  # kept for a shadow pair only: the checks did not ask for it
+        self.job: Job | None = None
+        self.expires = False  # ``due`` ends it even while an attempt runs
         self.facts = NO_FACTS
         self.conversation = b""
         self.profile: Profile | None = None
@@ -130,6 +138,7 @@ class Exchange:
         self.relay: Relay | None = None
         self.tried: list[EndpointView] = []
         self.attempts: list[Attempt] = []
+        self.attempts_most = generation.table.settings.attempts
         self.usage = NO_INFO
         self.ready_at = self.queued_at = self.admitted_at = 0.0
         self.content_at = self.content_last_at = 0.0
@@ -176,8 +185,11 @@ class Exchange:
         self.finish(result, error.status)
 
     def on_due(self, now: float) -> None:
-        """The time in the admission queue is over."""
-        if self.relay is None and not self.finished:
+        """The time in the admission queue is over, or a shadow leg has run too long."""
+        if self.expires:
+            self.failure = self.failure or "timeout"
+            self.gone()
+        elif self.relay is None and not self.finished:
             error = ApiError(
                 429,
                 "capacity_exceeded",
@@ -192,6 +204,13 @@ class Exchange:
             self.finished = True
             self.relay = None
             self.on_finish(self, result, status)
+
+
+def _capture_of(exchange: Exchange) -> Capture | None:
+    """The texts for the checks, where they asked for them and an attempt was made."""
+    if exchange.capture is None or exchange.capture_for_pair or not exchange.attempts:
+        return None
+    return exchange.capture.taken()
 
 
 def outcome_of(exchange: Exchange, result: Result, status: int, now: float, worker: int) -> Outcome:
@@ -249,7 +268,7 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         sampling.temperature if sampling.temperature is not None else -1.0,
         exchange.conversation.hex(),
         facts.pending_calls,
-        exchange.capture.taken() if exchange.capture is not None and exchange.attempts else None,
+        _capture_of(exchange),
         exchange.trace_id,
         exchange.longest_gap_s,
     )

@@ -109,10 +109,9 @@ class Forwarder:
         self._note(relay, failure.value, keep=clean)
         exchange.relay = None
         exchange.failure = failure.value
-        settings = exchange.generation.table.settings
         if (
             meaning.again
-            and len(exchange.attempts) < settings.attempts
+            and len(exchange.attempts) < exchange.attempts_most
             and self._target(exchange)[0] is not None
             and self._budget.allow(now)
         ):

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
+from gateway.dataplane.pairs import PairBuffer
 from gateway.model.messages import (
     Apply,
     Endpoints,
@@ -48,6 +49,7 @@ class ControlLink(Generic[Compiled]):
         pid: int,
         *,
         outcomes: OutcomeBuffer,
+        pairs: PairBuffer,
         compile: Callable[[Prepare], Compiled],
         apply: Callable[[Compiled], None],
         generation: Callable[[], int],
@@ -59,6 +61,7 @@ class ControlLink(Generic[Compiled]):
         self._worker = worker
         self._pid = pid
         self._outcomes = outcomes
+        self._pairs = pairs
         self._compile = compile
         self._apply = apply
         self._generation = generation
@@ -107,12 +110,21 @@ class ControlLink(Generic[Compiled]):
         writer = self._writer
         while writer is not None and self._words:
             self._send(self._words.popleft())
+        self._flush_pairs()
         while writer is not None and (len(self._outcomes) or self._outcomes.dropped):
             if writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER:
                 return
             batch, dropped = self._outcomes.take(BATCH)
             captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
             self._send(Outcomes(self._worker, dropped, batch, captures_dropped))
+
+    def _flush_pairs(self) -> None:
+        writer = self._writer
+        if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER // 2:
+            return  # pairs wait, and are dropped for want of room, long before outcomes are
+        message = self._pairs.take(self._worker)
+        if message is not None:
+            self._send(message)
 
     def say(self, feedback: Feedback) -> None:
         """Hand on a word of an application; kept, a few at most, while control is away."""

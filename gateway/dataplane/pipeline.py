@@ -21,6 +21,7 @@ from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
+from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
 from gateway.model.enums import GENERATING, Api, Result, Structured
@@ -60,6 +61,7 @@ class Pipeline:
         *,
         admission: Admission,
         conversations: Conversations,
+        mirror: Mirror,
         sizing: Sizing,
         executor: Executor,
         soon: Callable[[Callable[[], None]], object],
@@ -87,6 +89,7 @@ class Pipeline:
         self._index = index
         self.current: Current | None = None
         self.deciding = Deciding(conversations)
+        self.mirror = mirror
 
     # wire.server.Handler
 
@@ -191,6 +194,8 @@ class Pipeline:
             self._capture(exchange)
         exchange.ready_at = self._clock()
         self._admission.admit(exchange)
+        if exchange.generation.table.shadows and exchange.profile is not None and not exchange.finished:
+            self.mirror.consider(exchange, exchange.profile)
 
     def _capture(self, exchange: Exchange) -> None:
         """Keep the texts of a share of the answers for the checks, as the policy says."""
@@ -255,3 +260,5 @@ class Pipeline:
                 served = generation.ranks[exchange.attempts[-1].pool]
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)
+        if exchange.job is not None:
+            exchange.job.primary_ended(exchange, result, self._clock())

@@ -22,7 +22,9 @@ from gateway.dataplane.forward import Forwarder
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.link import ControlLink
 from gateway.dataplane.outcomes import OutcomeBuffer
+from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.pipeline import Current, Pipeline
+from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.model.enums import Result
 from gateway.model.messages import EndpointLocal, Endpoints, Feedback, Prepare, Rollouts, Stats
@@ -33,6 +35,7 @@ from gateway.wire.wheel import Wheel
 
 SWITCH_S = 0.0005  # GIL hand-over: a thread that reads a large body must not hold the loop for the default 5 ms
 SWEEP_S = 1.0
+BUSY_LAG_S = 0.1  # a loop this late has no time for mirrored traffic
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -79,11 +82,22 @@ class Worker:
         self.forwarder = Forwarder(wheel=self.wheel, board=self.board, clock=clock, rand=rand)
         self.admission = Admission(self.board, self.wheel, clock, self.forwarder)
         self.forwarder.on_release = self.admission.drain
+        self.pairs = PairBuffer()
+        mirror = Mirror(
+            forwarder=self.forwarder,
+            wheel=self.wheel,
+            buffer=self.pairs,
+            clock=clock,
+            soon=loop.call_soon,
+            busy=self._busy,
+            workers=options.workers,
+        )
         counter = itertools.count()
         prefix = options.id_prefix
         self.pipeline = Pipeline(
             admission=self.admission,
             conversations=Conversations(options.state_dir / "conversations.bin"),
+            mirror=mirror,
             sizing=self.sizing,
             executor=ThreadPoolExecutor(1, thread_name_prefix="bodies"),
             soon=loop.call_soon_threadsafe,
@@ -102,6 +116,7 @@ class Worker:
             options.index,
             options.pid,
             outcomes=self.outcomes,
+            pairs=self.pairs,
             compile=self._compile,
             apply=self._apply,
             generation=lambda: self._generation,
@@ -186,6 +201,10 @@ class Worker:
         self.pipeline.deciding.shares = message.shares
 
     # outcomes and gauges
+
+    def _busy(self) -> bool:
+        """Clients wait for room, or the loop is behind: shadow traffic gives way."""
+        return self.admission.queued > 0 or self._lag_s > BUSY_LAG_S
 
     def _say(self, feedback: Feedback) -> None:
         self.link.say(feedback)

@@ -7,6 +7,7 @@ may be gone at any time: a worker goes on with the table it has and buffers outc
 import msgspec
 
 from gateway.model.outcome import Outcome
+from gateway.model.pair import Pairs
 
 
 class Hello(msgspec.Struct, tag="hello", array_like=True, frozen=True):
@@ -111,4 +112,4 @@ class Rollouts(msgspec.Struct, tag="rollouts", array_like=True, frozen=True):
 
 
 ToWorker = Prepare | Apply | Endpoints | Rollouts
-ToControl = Hello | Prepared | Outcomes | Feedback | Stats
+ToControl = Hello | Prepared | Outcomes | Pairs | Feedback | Stats

@@ -7,6 +7,7 @@
 - ``aftermath``   what became known later: feedback, consequences of tool calls
 - ``deployments`` what ran in a pool, by the hash of its record
 - ``samples``     encrypted texts for replay
+- ``gathering``   rows for a report, streamed
 - ``retention``   delete what is past its time
 
 Synchronous by design: control calls it from one writer thread, so that a slow disk never meets an event loop. No text

@@ -2,15 +2,16 @@
 
 from sqlalchemy import Engine, Table, delete, func, select
 
-from gateway.store.tables import aftermath, requests, samples
+from gateway.store.tables import aftermath, pairs, requests, samples
 
 SLICE = 2_000
 
 
 def expire(engine: Engine, now: float, keep_s: float) -> int:
-    """Delete requests and their aftermath older than ``keep_s`` and samples past their own time; rows deleted."""
+    """Delete requests, aftermath and pairs older than ``keep_s`` and samples past their own time; rows deleted."""
     gone = _delete_before(engine, requests, "at", now - keep_s)
     gone += _delete_before(engine, aftermath, "at", now - keep_s)
+    gone += _delete_before(engine, pairs, "at", now - keep_s)
     return gone + _delete_before(engine, samples, "expires_at", now)
 
 

@@ -16,6 +16,7 @@ from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.model.messages import Apply, Feedback, Hello, Prepare, Prepared, Stats, ToControl, ToWorker
 from gateway.model.outcome import Attempt, Outcome
+from gateway.model.pair import Pairs
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.policy.document import Snapshot, SourceFile
@@ -226,10 +227,13 @@ class Rig:
         self.publisher = Publisher(Durable(directory / "state"), compiled, lambda: 1_700_000_000.0, prepare_s)
         self.metrics = Metrics()
         self.feedback: list[Feedback] = []
+        self.pairs: list[Pairs] = []
         self.recorder = Recorder()
         self.recorder.subscribe("metrics", self.metrics.take_batch)
         self.publisher.on_applied.append(lambda publication: self.metrics.take_table(publication.table))
-        self.link = Link(directory / "s", Hub(self.publisher, self.metrics, self.recorder, self.feedback.append))
+        self.link = Link(
+            directory / "s", Hub(self.publisher, self.metrics, self.recorder, self.feedback.append, self.pairs.append)
+        )
         self.workers: list[StubWorker] = []
 
     async def worker(self, index: int = 0, generation: int = 0, **options: object) -> StubWorker:
