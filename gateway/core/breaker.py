@@ -45,10 +45,10 @@ class Breaker:
 class RetryBudget:
     """Retries as a share of requests over the last one to two windows."""
 
-    __slots__ = ("_ratio", "_requests", "_retries", "_window")
+    __slots__ = ("_requests", "_retries", "_window", "ratio")
 
     def __init__(self, ratio: float) -> None:
-        self._ratio = ratio
+        self.ratio = ratio
         self._window = 0
         self._requests = [0, 0]
         self._retries = [0, 0]
@@ -69,7 +69,7 @@ class RetryBudget:
     def allow(self, now: float) -> bool:
         """Whether one more retry is within the budget; counts it if so."""
         self._roll(now)
-        if sum(self._retries) >= max(BUDGET_FLOOR, self._ratio * sum(self._requests)):
+        if sum(self._retries) >= max(BUDGET_FLOOR, self.ratio * sum(self._requests)):
             return False
         self._retries[0] += 1
         return True

@@ -42,7 +42,7 @@ class Forwarder:
         self.clock = clock
         self._rand = rand
         self.on_release: Callable[[], None] = lambda: None
-        self._budget = RetryBudget(0.2)
+        self.budget = RetryBudget(0.2)
 
     def launch(self, exchange: Exchange) -> bool:
         """Start an attempt; False if every endpoint that could be tried is at its limit."""
@@ -56,7 +56,7 @@ class Forwarder:
         now = self.clock()
         if not exchange.admitted_at:
             exchange.admitted_at = now
-            self._budget.request(now)
+            self.budget.request(now)
         exchange.tried.append(view)
         relay = Relay(self, exchange, pool, view)
         exchange.relay = relay
@@ -113,7 +113,7 @@ class Forwarder:
             meaning.again
             and len(exchange.attempts) < exchange.attempts_most
             and self._target(exchange)[0] is not None
-            and self._budget.allow(now)
+            and self.budget.allow(now)
         ):
             self.launch(exchange)
             return

@@ -179,6 +179,7 @@ class Worker:
         table, keyring, sizes = compiled
         self.pipeline.current = Current(self.fleet.adopt(table), keyring, sizes)
         self.context.limits.max_body_bytes = table.settings.max_body_bytes
+        self.forwarder.budget.ratio = table.settings.retry_budget
         self._generation = table.generation
         self._has_policy.set()
 
