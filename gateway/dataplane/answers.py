@@ -36,14 +36,17 @@ def error_fields(error: ApiError) -> bytes:
     return JSON + b"".join(b"%s: %s\r\n" % (name.encode(), clean(value)) for name, value in error.headers)
 
 
-def fields_to_client(headers: Headers, *, cors: bool, sse: bool) -> bytes:
-    """A pool's fields as header lines for the client, without hop-by-hop, framing, Date and Server."""
+def fields_to_client(headers: Headers, *, sse: bool) -> bytes:
+    """A pool's fields as header lines for the client, without hop-by-hop, framing, Date and Server.
+
+    Which origins may read an answer is the policy's to say, so a pool's own CORS fields never get through.
+    """
     dropped = _NOT_FROM_POOL
     lines = []
     for name, value in headers:
         if name == b"connection":
             dropped = dropped | named_by_connection(headers)
-        if name in dropped or (cors and name.startswith(b"access-control-")):
+        if name in dropped or name.startswith(b"access-control-"):
             continue
         if sse and name in (b"cache-control", b"x-accel-buffering"):
             continue

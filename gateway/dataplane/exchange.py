@@ -71,7 +71,6 @@ class Exchange:
         "content_at",
         "content_last_at",
         "conversation",
-        "cors",
         "decision",
         "due",
         "error_code",
@@ -153,7 +152,6 @@ class Exchange:
         self.extra_fields = b""
         self.pool_fields: bytes | None = None
         self.strips_usage = False
-        self.cors = False
         self.finished = False
         self.due = float("inf")
         self.wheel_slot = 0

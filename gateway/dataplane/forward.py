@@ -159,7 +159,7 @@ class Forwarder:
                 (b"content-type", b"application/json")
             ]
         extra = self._retry_after(relay, status)
-        fields = fields_to_client(headers, cors=exchange.cors, sse=False) + extra
+        fields = fields_to_client(headers, sse=False) + extra
         exchange.connection.answer(status, fields + self.own_fields(exchange, relay.pool.pool), shaped)
         exchange.finish(meaning.result, status)
 

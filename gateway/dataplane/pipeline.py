@@ -133,7 +133,6 @@ class Pipeline:
         request = exchange.request
         settings = exchange.generation.table.settings
         if settings.cors_origins:
-            exchange.cors = True
             exchange.extra_fields += cors_fields(request.fields.get(b"origin"), settings.cors_origins)
         exchange.caller = current.keyring.identify(request.fields)
         trace = request.fields.get(b"traceparent")

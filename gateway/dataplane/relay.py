@@ -233,8 +233,10 @@ class Relay(Attempt):
                 self._break(Failure.BROKEN_STREAM, "The pool's stream ended without a finish reason.")
                 return
             last = self._stripper.flush() if self._stripper is not None else b""
+            if not scanner.at_boundary:
+                last += b"\n\n"  # an event exists only at its blank line, the last one too
             if not info.done and exchange.api in ENDS_WITH_DONE:
-                last += (b"" if scanner.at_boundary else b"\n\n") + DONE  # some runtimes forget it; clients wait for it
+                last += DONE  # some runtimes forget it, and clients wait for it
             failure = Failure.ERROR_EVENT if info.error is not None else None
         if failure is None:
             self.forwarder.succeeded(self)
@@ -268,5 +270,5 @@ class Relay(Attempt):
 
     def _fields(self, *, sse_answer: bool) -> bytes:
         forwarder = self.forwarder
-        theirs = fields_to_client(self.headers, cors=bool(self.exchange.cors), sse=sse_answer)
+        theirs = fields_to_client(self.headers, sse=sse_answer)
         return theirs + forwarder.own_fields(self.exchange, self.pool.pool)
