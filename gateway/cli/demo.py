@@ -6,6 +6,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gateway.app.addresses import AddressError, parse_address
+from gateway.app.addresses import Address, AddressError, parse_address, reserve
 from gateway.app.children import die_with_parent
 from gateway.demo.client import ClientError
 from gateway.demo.fleet import FleetError
@@ -42,26 +43,29 @@ def demo(
     ] = None,
 ) -> None:
     """Three real llama.cpp servers, the gateway in front of them, a mixed workload, and proof of where it went."""
+    wanted = []
     for address, option in ((listen, "--listen"), (admin, "--admin")):
         try:
-            parse_address(address, option)
+            wanted.append((parse_address(address, option), option))
         except AddressError as error:
             raise typer.BadParameter(str(error)) from error
     options = Options(requests, seed, listen, admin, workers or len(os.sched_getaffinity(0)), keep, folder)
-    raise typer.Exit(_run(options))
+    raise typer.Exit(_run(options, wanted))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, wanted: Sequence[tuple[Address, str]]) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=PLAIN_WIDTH, file=Trimmed(sys.stdout))
     with Interrupts() as interrupts:
         try:
+            for address, option in wanted:
+                reserve(address, option).release()  # to be told at once, and not when the servers have been started
             result = run(options, Screen(console), interrupts, die_with_parent(os.getpid()))
         except Interrupted as stopped:
             console.print(f"\n{stopped}: everything that was started is stopped.")
             return 128 + stopped.number
-        except (WeightsError, FleetError, GatewayError, ClientError, DemoPolicyError) as error:
+        except (AddressError, WeightsError, FleetError, GatewayError, ClientError, DemoPolicyError) as error:
             console.print(f"\n[bold red]The demo cannot go on[/]: {escape(str(error))}", soft_wrap=True)
             return FAILED
     return GOOD if result.good else FAILED

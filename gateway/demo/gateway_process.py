@@ -120,18 +120,20 @@ class GatewayProcess:
 
     def state(self) -> dict[str, Any]:
         """What ``/readyz`` tells, ready or not; nothing where it does not answer."""
-        _, body = get(self.admin_url, "/readyz")
-        return _object(body)
+        return self._admin("/readyz")
 
     def endpoints(self) -> list[dict[str, Any]]:
         """What ``/api/v1/endpoints`` tells: state and attestation of each."""
-        _, body = get(self.admin_url, "/api/v1/endpoints")
-        found = _object(body).get("endpoints", [])
+        found = self._admin("/api/v1/endpoints").get("endpoints", [])
         return found if isinstance(found, list) else []
 
     def metrics(self) -> str:
         """``/metrics`` as text."""
         return get(self.admin_url, "/metrics")[1].decode()
+
+    def _admin(self, path: str) -> dict[str, Any]:
+        """A JSON object of the admin port; empty where there is none."""
+        return _object(get(self.admin_url, path)[1]) if self.admin_url else {}
 
     def _read_addresses(self) -> None:
         """The addresses as the gateway itself logs them, which tells the real port where any was asked for."""

@@ -60,9 +60,13 @@ def lines(
 
 def body(text: str, **more: object) -> str:
     """A chat request as JSON, on lines that fit a terminal."""
-    short = orjson.dumps({"model": MODEL, "max_tokens": 32, **more}).decode()
-    messages = orjson.dumps([{"role": "user", "content": text}]).decode()
-    return f'{short[:-1]},\n  "messages":{messages}}}'
+    messages = [{"role": "user", "content": text}]
+    parts = [
+        {"model": MODEL, "max_tokens": 32},
+        *({name: value} for name, value in more.items()),
+        {"messages": messages},
+    ]
+    return "{" + ",\n  ".join(orjson.dumps(part).decode()[1:-1] for part in parts) + "}"
 
 
 def wait(gateway: GatewayProcess) -> None:

@@ -60,7 +60,7 @@ def show_pools(screen: Screen, servers: Sequence[RunningServer], endpoints: Sequ
     """What was started, and what each server told the gateway about itself."""
     found = {endpoint["pool"]: endpoint for endpoint in endpoints}
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    grid.add_column(min_width=LABEL_CHARS)
+    grid.add_column(min_width=LABEL_CHARS - 1)
     for column in ("pool", "weights", "KV cache", "llama.cpp at", "what it told the gateway"):
         grid.add_column(column, no_wrap=True)
     for server in servers:
@@ -101,7 +101,8 @@ def edit_refused(misspelt: Sequence[str], refusal: str, generation: int) -> str:
         return "[red]The policy was edited with a typing error, and the gateway did not refuse it.[/]"
     return (
         f"[bold]Edited the policy[/], with a typing error: route {EDITED_ROUTE} → {', '.join(misspelt)}\n"
-        f"  refused: {escape(refusal)}; generation {generation} goes on"
+        f"  refused: {escape(refusal)}\n"
+        f"  generation {generation} goes on"
     )
 
 

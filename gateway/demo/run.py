@@ -117,6 +117,7 @@ def _folder(options: Options, stack: ExitStack) -> Path:
     if options.folder is None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quantgate-demo-")))
     options.folder.mkdir(parents=True, exist_ok=True)
+    (options.folder / "access.log").unlink(missing_ok=True)  # of an earlier run; the gateway would append to it
     return options.folder.resolve()
 
 

@@ -1,0 +1,66 @@
+"""The parts of a run that need no server; the whole is tested from outside (``tests/e2e/test_demo.py``)."""
+
+import io
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gateway.demo import run as module
+from gateway.demo.fleet import FleetError, RunningServer, ServerSpec
+from gateway.demo.interrupt import Interrupts
+from gateway.demo.policy import DemoPolicyError
+from gateway.demo.run import Options, demo
+from gateway.demo.screen import Screen
+from gateway.demo.weights import WeightsError
+
+
+def attempt(options: Options) -> str:
+    """What is printed until the demo gives up."""
+    out = io.StringIO()
+    with Interrupts() as interrupts:
+        try:
+            demo(options, Screen(Console(file=out)), interrupts)
+        except (WeightsError, DemoPolicyError, FleetError):
+            return out.getvalue()
+    raise AssertionError("it did not give up")
+
+
+def test_nothing_is_left_where_the_weights_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error comes out as itself, and no folder was made."""
+
+    def none(*_: object) -> None:
+        raise WeightsError("no network")
+
+    monkeypatch.setattr(module, "obtain", none)
+    assert "pools" not in attempt(Options(folder=tmp_path / "kept"))
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_missing_policy_ends_it_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no policy nothing is downloaded or started."""
+
+    def none() -> Path:
+        raise DemoPolicyError("run it in a checkout")
+
+    monkeypatch.setattr(module, "find_policy", none)
+    monkeypatch.setattr(module, "obtain", None)
+    assert attempt(Options()) == ""
+
+
+def test_a_folder_of_ones_own_stays(tmp_path: Path) -> None:
+    """A given folder is made and kept, a temporary one is gone at the end."""
+    with ExitStack() as stack:
+        own = module._folder(Options(folder=tmp_path / "a" / "b"), stack)
+        passing = module._folder(Options(), stack)
+        assert passing.is_dir()
+    assert own.is_dir()
+    assert not passing.exists()
+
+
+def test_a_server_that_is_gone_is_named() -> None:
+    """A server that tells no counters any more is an error with its name, and never a row of zeros."""
+    server = RunningServer(ServerSpec("q8", Path("m.gguf"), "m"), "http://127.0.0.1:1", 1)
+    with pytest.raises(FleetError, match="server q8 at"):
+        module._counters(server)
