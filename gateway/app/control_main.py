@@ -26,6 +26,7 @@ from gateway.app.secrets import Secrets
 from gateway.app.supervisor import READY_LINE, Exit
 from gateway.control.access_log import AccessLog, open_access_log
 from gateway.control.admin import Parts, build_admin
+from gateway.control.api_records import RecordsApi
 from gateway.control.durable import Durable
 from gateway.control.evidence import Evidence
 from gateway.control.gauges import LoopLag
@@ -36,7 +37,7 @@ from gateway.control.probes import Probes
 from gateway.control.publisher import Publication, Publisher
 from gateway.control.recorder import Recorder
 from gateway.control.reload import Reloader, ReloadReport
-from gateway.model.proving import Oversight
+from gateway.model.proving import Oversight, Samples
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.policy.load import load_snapshot
@@ -116,7 +117,9 @@ class Control:
         loop.add_signal_handler(signal.SIGHUP, self.reloader.reload_now)
         self.evidence.start()
         await self.link.start()
-        runner = web.AppRunner(build_admin(self._parts()), access_log=None, shutdown_timeout=1.0)
+        runner = web.AppRunner(
+            build_admin(self._parts(), self._records_api().routes()), access_log=None, shutdown_timeout=1.0
+        )
         await runner.setup()
         try:
             await web.TCPSite(runner, self._address.host, self._address.port, reuse_port=True).start()
@@ -189,6 +192,17 @@ class Control:
             monotonic=time.monotonic,
             workers_expected=self._options.workers,
         )
+
+    def _records_api(self) -> RecordsApi:
+        def in_force() -> tuple[Table, Samples] | None:
+            current = self.publisher.current
+            if current is None:
+                return None
+            oversight = self._oversight.get(current.generation)
+            return None if oversight is None else (current.table, oversight.samples)
+
+        wall = time.time  # noqa: TID251 - composition root
+        return RecordsApi(self.evidence, wall, in_force, self.probes.views)
 
     async def _measure_lag(self) -> None:
         while True:

@@ -7,7 +7,6 @@ Owns paths and shapes; reads the parts it is given and changes nothing. Errors h
 
 import asyncio
 import gzip
-import hashlib
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ import structlog
 from aiohttp import web
 
 from gateway.control import gauges
+from gateway.control.answers import error_answer, json_answer
 from gateway.control.endpoints import EndpointView
 from gateway.control.exposition import CONTENT_TYPE, render
 from gateway.control.gauges import LoopLag
@@ -27,7 +27,7 @@ from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.reload import Reloader, ReloadReport
 from gateway.control.series import Counter, Family
-from gateway.errors import PolicyError, error_body
+from gateway.errors import PolicyError
 
 _log = structlog.get_logger("control.admin")
 
@@ -49,8 +49,8 @@ class Parts(msgspec.Struct, frozen=True):
     workers_expected: int
 
 
-def build_admin(parts: Parts) -> web.Application:
-    """The aiohttp application."""
+def build_admin(parts: Parts, routes: Iterable[web.RouteDef] = ()) -> web.Application:
+    """The aiohttp application, with the paths of other parts of control."""
     admin = Admin(parts)
     application = web.Application(middlewares=[_openai_errors])
     application.router.add_get("/healthz", admin.healthz)
@@ -59,6 +59,7 @@ def build_admin(parts: Parts) -> web.Application:
     application.router.add_get("/api/v1/policy", admin.policy)
     application.router.add_get("/api/v1/endpoints", admin.endpoints)
     application.router.add_get("/api/v1/workers", admin.workers)
+    application.router.add_routes(routes)
     return application
 
 
@@ -70,7 +71,7 @@ class Admin:
 
     async def healthz(self, _: web.Request) -> web.Response:
         """Control is alive and its loop turns."""
-        return _json({"status": "ok"})
+        return json_answer({"status": "ok"})
 
     async def readyz(self, request: web.Request) -> web.Response:
         """200 while some worker serves a policy; the detail says what a person should look at."""
@@ -98,7 +99,7 @@ class Admin:
                 view.endpoint: {"pool": view.pool, "state": view.state, "reason": view.reason} for view in views
             },
         }
-        return _json(detail, request, status=200 if ready else 503)
+        return json_answer(detail, request, status=200 if ready else 503)
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Prometheus text. Copied here, encoded and packed in a thread: a large scrape must not stop the loop."""
@@ -129,9 +130,9 @@ class Admin:
         """The policy in force, as the workers compiled it, and the last reading of the files."""
         current = self._parts.publisher.current
         if current is None:
-            return _error(503, "no_policy", "no policy has been applied yet")
+            return error_answer(503, "no_policy", "no policy has been applied yet")
         report = self._parts.reloader.report
-        return _json(
+        return json_answer(
             {
                 "generation": current.generation,
                 "digest": current.digest,
@@ -155,12 +156,12 @@ class Admin:
                 if item.endpoint == view.endpoint
             }
             rows.append(_endpoint(view, now) | {"workers": local})
-        return _json({"endpoints": rows}, request)
+        return json_answer({"endpoints": rows}, request)
 
     async def workers(self, request: web.Request) -> web.Response:
         """Every connected worker and its last gauges."""
         rows = [_worker(link) for _, link in sorted(self._parts.link.workers.items())]
-        return _json({"expected": self._parts.workers_expected, "workers": rows}, request)
+        return json_answer({"expected": self._parts.workers_expected, "workers": rows}, request)
 
 
 def _packed(families: Iterable[Family]) -> bytes:
@@ -217,38 +218,20 @@ def _time(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
 
 
-def _json(value: object, request: web.Request | None = None, status: int = 200) -> web.Response:
-    """JSON with an ETag of its bytes; 304 if the caller has them."""
-    body = orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
-    response = web.Response(body=body, status=status, content_type="application/json")
-    if request is not None and status == 200:
-        etag = hashlib.sha256(body).hexdigest()[:32]
-        response.etag = etag
-        if any(tag.value in (etag, "*") for tag in request.if_none_match or ()):
-            unchanged = web.Response(status=304)
-            unchanged.etag = etag
-            return unchanged
-    return response
-
-
-def _error(status: int, code: str, message: str) -> web.Response:
-    return web.Response(body=error_body(status, code, message), status=status, content_type="application/json")
-
-
 @web.middleware
 async def _openai_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return _error(404, "not_found", f"no such path: {request.path}")
+        return error_answer(404, "not_found", f"no such path: {request.path}")
     except web.HTTPMethodNotAllowed as error:
-        response = _error(405, "method_not_allowed", f"{request.method} is not allowed on {request.path}")
+        response = error_answer(405, "method_not_allowed", f"{request.method} is not allowed on {request.path}")
         response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))
         return response
     except web.HTTPException as error:
-        return _error(error.status, "invalid_request", error.reason or "invalid request")
+        return error_answer(error.status, "invalid_request", error.reason or "invalid request")
     except asyncio.CancelledError:
         raise
     except Exception:
         _log.exception("admin_request_failed", path=request.path)
-        return _error(500, "internal", "the admin API failed on this request; control's log has the cause")
+        return error_answer(500, "internal", "the admin API failed on this request; control's log has the cause")

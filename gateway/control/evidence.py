@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.control.archive import Archive
 from gateway.control.joining import Joining
+from gateway.control.latency import Latency
 from gateway.control.pairing import Pairing
 from gateway.control.sampling import Sampling, opted_out
 from gateway.control.scoring import Scoring
@@ -40,6 +41,7 @@ class Evidence:
         self.scoring = Scoring(processes)
         self.archive = Archive(state_dir, monotonic, wall)
         self.verdicts = Verdicts()
+        self.latency = Latency(monotonic)
         self.joining = Joining(self.archive.put)
         self.sampling = Sampling(self.archive.put, rand)
         self.pairing = Pairing(self.scoring, self.archive.put)
@@ -96,6 +98,7 @@ class Evidence:
 
     def take_outcomes(self, message: Outcomes) -> None:
         """A batch from the recorder."""
+        self.latency.take_batch(message)
         self.scoring.take_batch(message)
 
     def take_feedback(self, feedback: Feedback) -> None:

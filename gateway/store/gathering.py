@@ -53,6 +53,18 @@ def consequence_rows(engine: Engine, wanted: Filter) -> Iterator[ConsequenceRow]
             yield ConsequenceRow(kind, bucket, pool, score)
 
 
+def checked_by_pool(engine: Engine, since: float) -> dict[str, dict[str, int]]:
+    """Checked answers by pool and bucket since a moment."""
+    columns = (requests.c.pool, requests.c.bucket, func.count())
+    checked = (requests.c.at >= since) & requests.c.score.is_not(None)
+    statement = select(*columns).where(checked).group_by(requests.c.pool, requests.c.bucket)
+    found: dict[str, dict[str, int]] = {}
+    with engine.connect() as connection:
+        for pool, bucket, count in connection.execute(statement):
+            found.setdefault(pool, {})[bucket] = count
+    return found
+
+
 def records(engine: Engine) -> dict[str, dict[str, Any]]:
     """Every deployment record by its hash."""
     with engine.connect() as connection:

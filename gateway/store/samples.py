@@ -70,11 +70,22 @@ def inserter(engine: Engine) -> Inserter:
 
 def find(engine: Engine, *, bucket: str = "", pool: str = "", tenant: str = "", most: int = 100) -> list[SampleRow]:
     """Sealed samples, newest first."""
+    return [row for _, row in listing(engine, bucket=bucket, pool=pool, tenant=tenant, most=most)]
+
+
+def listing(
+    engine: Engine, *, bucket: str = "", pool: str = "", tenant: str = "", before: int | None = None, most: int = 100
+) -> list[tuple[int, SampleRow]]:
+    """Sealed samples with their row ids, newest first, before the given id."""
     statement = select(samples).order_by(samples.c.id.desc()).limit(most)
+    if before is not None:
+        statement = statement.where(samples.c.id < before)
     for name, value in (("bucket", bucket), ("pool", pool), ("tenant", tenant)):
         if value:
             statement = statement.where(samples.c[name] == value)
-    return _rows(engine, statement)
+    with engine.connect() as connection:
+        found = connection.execute(statement).all()
+    return [(row.id, SampleRow(*(getattr(row, name) for name in SampleRow._fields))) for row in found]
 
 
 def of_request(engine: Engine, request_id: str) -> SampleRow | None:
