@@ -5,12 +5,13 @@ own session, so a terminal's Ctrl-C reaches the supervisor alone, and the kernel
 Called by ``app.supervisor``.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MOST_S = 5.0
@@ -77,9 +78,17 @@ class Child:
         self.starts += 1
 
     def reap(self) -> int | None:
-        """The exit code, once, if the process has ended (negative = by that signal); then plans the restart."""
-        if self._process is None or (code := self._process.poll()) is None:
+        """The exit code, once, if the process has ended (negative = by that signal); then plans the restart.
+
+        What it had started itself goes with it: its group still bears its number while it is not waited for.
+        """
+        if self._process is None:
             return None
+        if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        code = self._process.wait()
         self._process = None
         now = self._monotonic()
         self.due_at = now + self._backoff.pause_s(now - self._started_at)
@@ -93,6 +102,18 @@ class Child:
         """Send a signal if it runs."""
         if self._process is not None:
             self._process.send_signal(number)
+
+
+def reap_strangers(own: Collection[int]) -> int:
+    """As process 1 of a container: wait for ended processes that nobody else waits for, but not for our ``own``."""
+    count = 0
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid in own:
+                break
+            os.waitpid(ended.si_pid, 0)
+            count += 1
+    return count
 
 
 def die_with_parent(parent: int) -> Callable[[], None] | None:

@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from gateway.app.addresses import Address, AddressError, Reservation, reserve
-from gateway.app.children import Child
+from gateway.app.children import Child, reap_strangers
 from gateway.app.logs import set_up_logs
 
 CONTROL_STOP_S = 10.0
@@ -206,6 +206,8 @@ class Supervisor:
                     exit=code,
                     restart_in_s=round(child.due_at - time.monotonic(), 3),
                 )
+        if os.getpid() == 1:
+            reap_strangers({child.pid for child in self._children() if child.pid is not None})
 
     def _start_due(self, now: float) -> None:
         for child in self._children():

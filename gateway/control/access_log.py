@@ -82,6 +82,7 @@ class AccessLine(msgspec.Struct, omit_defaults=True):
     overhead_ms: float = -1.0
     ttft_ms: float = -1.0
     tpot_ms: float = -1.0
+    longest_gap_ms: float = -1.0
     prompt_tokens_estimated: int = -1
     prompt_tokens: int = -1
     cached_tokens: int = -1
@@ -134,6 +135,7 @@ def access_line(outcome: Outcome) -> AccessLine:
         _ms(outcome.overhead_s),
         _ms(outcome.ttft_s),
         _ms(span_s / (completion - 1)) if completion > 1 else -1.0,
+        _ms(outcome.longest_gap_s),
         outcome.prompt_tokens_estimated,
         outcome.prompt_tokens,
         outcome.cached_tokens,
@@ -209,6 +211,7 @@ class BatchWriter:
         self._lock = threading.Lock()
         self._waiting = threading.Event()
         self._stopping = False
+        self._failing = False  # told once, until it works again
         self._descriptor = self._open()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
@@ -255,7 +258,11 @@ class BatchWriter:
         except OSError as error:
             with self._lock:
                 self.dropped += data.count(b"\n")
-            _log.error("access_log_not_written", error=str(error))
+            if not self._failing:
+                _log.error("access_log_not_written", error=str(error))
+            self._failing = True
+        else:
+            self._failing = False
 
     def _open(self) -> int:
         if self._target is None:

@@ -127,11 +127,15 @@ class Gateway:
         """To the supervisor."""
         self.process.send_signal(number)
 
-    def wait(self):
-        """Its exit code; all it wrote is then in ``lines``."""
-        code = self.process.wait(PATIENCE_S)
-        self._reader.join(PATIENCE_S)
-        return code
+    def ends(self, code):
+        """It ends by itself with this exit code; all it wrote is then in ``lines``."""
+        try:
+            ended = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            ended = None
+        else:
+            self._reader.join(PATIENCE_S)
+        assert ended == code, "\n".join(self.lines[-30:])
 
 
 def alive(pid):

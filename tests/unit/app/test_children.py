@@ -2,13 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.app.children import BACKOFF_FIRST_S, BACKOFF_MOST_S, HEALTHY_AFTER_S, Backoff, Child
+from gateway.app.children import BACKOFF_FIRST_S, BACKOFF_MOST_S, HEALTHY_AFTER_S, Backoff, Child, reap_strangers
 
 
 class Clock:
@@ -97,6 +98,38 @@ def test_a_child_has_its_own_session_no_stdin_and_the_given_descriptor(child, ev
     assert eventually(lambda: process.reap() is not None or process.pid is None)
     assert os.read(read_end, 100) == b"hello"
     os.close(read_end)
+
+
+def test_what_a_dead_child_had_started_is_ended_too(child, eventually, alive, tmp_path):
+    """Helpers of a killed process do not pile up over restarts."""
+    note = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, time, pathlib\n"
+        "helper = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
+        f"p = pathlib.Path({str(note)!r})\n"
+        "p.with_suffix('.new').write_text(str(helper.pid))\np.with_suffix('.new').rename(p)\n"
+        "time.sleep(1000)\n"
+    )
+    process = child(code)
+    process.start()
+    helper = int(eventually(lambda: note.exists() and note.read_text()))
+    assert alive(helper)
+    process.signal(signal.SIGKILL)
+    assert eventually(process.reap) == -signal.SIGKILL
+    eventually(lambda: not alive(helper))
+
+
+def test_strangers_are_reaped_and_our_own_are_left(child, eventually):
+    """As process 1, orphans become ours; the exit codes of real children must not be lost to them."""
+    stranger = subprocess.Popen([sys.executable, "-c", ""])
+    assert eventually(lambda: reap_strangers(())) == 1
+    assert stranger.poll() == 0  # nothing left to wait for: subprocess then assumes 0
+    process = child("raise SystemExit(3)")
+    process.start()
+    pid = process.pid
+    eventually(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    assert reap_strangers({pid}) == 0
+    assert process.reap() == 3
 
 
 def test_a_child_dies_with_its_parent(eventually, alive, tmp_path):

@@ -23,7 +23,7 @@ def test_a_broken_policy_ends_the_start_with_its_findings(start, tmp_path):
     """Exit code 2, each finding with file, line and column; no worker was started."""
     (tmp_path / "policy.yaml").write_text("version: 1\npools: [\n")
     gateway = start()
-    assert gateway.wait() == 2
+    gateway.ends(2)
     assert any(line.startswith(f"{tmp_path / 'policy.yaml'}:") and "error" in line for line in gateway.lines)
     assert gateway.event("serving") is None
 
@@ -31,7 +31,7 @@ def test_a_broken_policy_ends_the_start_with_its_findings(start, tmp_path):
 def test_a_missing_policy_ends_the_start(start, tmp_path):
     """The path is named."""
     gateway = start(config=str(tmp_path / "nowhere"))
-    assert gateway.wait() == 2
+    gateway.ends(2)
     assert any("nowhere" in line for line in gateway.lines)
 
 
@@ -39,7 +39,7 @@ def test_a_missing_policy_ends_the_start(start, tmp_path):
 def test_a_port_in_use_is_one_clear_line(start, taken_port, which):
     """The option, the address and what to do; exit code 3."""
     gateway = start(**{which: {"host": "127.0.0.1", "port": taken_port}})
-    assert gateway.wait() == 3
+    gateway.ends(3)
     assert gateway.lines == [
         f"quantgate: --{which} 127.0.0.1:{taken_port}: the port is already in use; "
         "stop the program that listens there or choose another port"
@@ -51,7 +51,7 @@ def test_two_gateways_do_not_share_a_state_directory(start):
     first = start()
     first.serving()
     second = start()
-    assert second.wait() == 1
+    second.ends(1)
     assert any("in use" in line and str(first.process.pid) in line for line in second.lines)
 
 
@@ -59,7 +59,7 @@ def test_two_gateways_do_not_share_a_port_although_workers_do(start, tmp_path):
     """Workers share theirs with SO_REUSEPORT; another gateway of the same user must not slip in."""
     port = int(start().serving()["listen"].rpartition(":")[2])
     other = start(state_dir=str(tmp_path / "other"), listen={"host": "127.0.0.1", "port": port})
-    assert other.wait() == 3
+    other.ends(3)
 
 
 # -- life -------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_generations_go_on_over_a_restart_of_the_whole_gateway(start, policy_tex
     first = start()
     first.ready(generation=1)
     first.signal(signal.SIGTERM)
-    assert first.wait() == 0
+    first.ends(0)
     first.config.write_text(policy_text("int4"))
     assert start().ready()["generation"] == 2
 
@@ -134,9 +134,9 @@ def test_a_broken_policy_at_start_can_be_bridged_by_the_snapshot(start):
     first = start()
     first.ready()
     first.signal(signal.SIGTERM)
-    assert first.wait() == 0
+    first.ends(0)
     first.config.write_text("pools: [")
-    assert start().wait() == 2
+    start().ends(2)
     assert start(use_snapshot=True).ready(generation=1)["reload"]["success"] is False
 
 
@@ -166,7 +166,7 @@ def test_stopping_drains_workers_then_records_their_last_outcomes(start, eventua
     eventually(lambda: gateway.event("draining"))
     assert all(alive(pid) for pid in pids.values())
     hold.unlink()
-    assert gateway.wait() == 0
+    gateway.ends(0)
     assert not any(alive(pid) for pid in pids.values())
     lines = [json.loads(line) for line in (gateway.directory / "access.jsonl").read_text().splitlines()]
     assert sorted(line["request_id"].split("-")[0] for line in lines) == ["last", "last"]
@@ -180,7 +180,7 @@ def test_a_worker_that_overstays_is_killed(start):
     gateway.ready()
     (gateway.state_dir / "hold").touch()
     gateway.signal(signal.SIGTERM)
-    assert gateway.wait() == 0
+    gateway.ends(0)
     assert gateway.event("process_killed", name="worker-0") and gateway.event("process_killed", name="worker-1")
     assert gateway.event("process_killed", name="control") is None
 
@@ -193,7 +193,7 @@ def test_a_second_stop_signal_cuts_the_drain_short(start, eventually):
     gateway.signal(signal.SIGINT)
     eventually(lambda: gateway.event("draining"))
     gateway.signal(signal.SIGINT)
-    assert gateway.wait() == 0
+    gateway.ends(0)
     assert gateway.event("process_killed", name="worker-0")
 
 

@@ -19,6 +19,7 @@ RENAMED = {
     "ttft_s": "ttft_ms",
     "first_to_last_s": "tpot_ms",
     "total_s": "total_ms",
+    "longest_gap_s": "longest_gap_ms",
 }
 
 
@@ -38,6 +39,7 @@ def test_every_field_of_an_outcome_is_in_the_line_or_left_out_on_purpose(outcome
         constraints=("c",),
         seed=True,
         endpoint="bf16/0",
+        longest_gap_s=0.25,
     )
     line = line_of(full)
     for field in Outcome.__struct_fields__:
