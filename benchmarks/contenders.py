@@ -150,7 +150,7 @@ def start_router(name: str, folder: Path, backend: int, cores: tuple[int, int], 
     launch = ["launch"] if name == "sglang-router" else []
     command = [str(ROUTERS_VENV / "bin" / name), *launch, "--host", "127.0.0.1", "--port", str(port)]
     command += ["--worker-urls", f"http://127.0.0.1:{backend}", "--policy", "round_robin"]
-    command += ["--prometheus-host", "127.0.0.1", "--prometheus-port", str(metrics), "--log-level", "warning"]
+    command += ["--prometheus-host", "127.0.0.1", "--prometheus-port", str(metrics), "--log-level", "error"]
     program = Program(name, command, cores[:1], output, cwd=folder)
     return _answering(Contender(name, _chat(port), program))
 
