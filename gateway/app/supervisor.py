@@ -9,7 +9,6 @@ Single-threaded on purpose (children are started with a pre-exec function) and w
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import sys
@@ -17,7 +16,6 @@ import time
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import IO
 
 import msgspec
 import structlog
@@ -25,13 +23,12 @@ import structlog
 from gateway.app.addresses import Address, AddressError, Reservation, reserve
 from gateway.app.children import Child, reap_strangers
 from gateway.app.logs import set_up_logs
+from gateway.app.state_dir import StateDirInUseError, lock_state_dir, socket_path
 
 CONTROL_STOP_S = 10.0
 # A worker that has drained still sends its last outcomes.
 WORKER_STOP_S = 3.0
 READY_LINE = b"ready\n"
-# A socket's path must fit into 108 bytes.
-SOCKET_PATH_MOST = 100
 
 _log = structlog.get_logger("app.supervisor")
 
@@ -66,10 +63,6 @@ class Programs(msgspec.Struct, frozen=True):
     worker: tuple[str, ...] = (sys.executable, "-m", "gateway.app.worker_main")
 
 
-class StateDirInUseError(Exception):
-    """Another supervisor holds the state directory."""
-
-
 def serve(options: ServeOptions, programs: Programs | None = None) -> int:
     """Run until stopped; the exit code. Says what is wrong on standard error in one line."""
     set_up_logs("supervisor", options.log_level)
@@ -88,25 +81,6 @@ def serve(options: ServeOptions, programs: Programs | None = None) -> int:
     except (OSError, StateDirInUseError) as error:
         sys.stderr.write(f"quantgate: {error}\n")
         return Exit.FAILED
-
-
-def lock_state_dir(state_dir: Path) -> IO[str]:
-    """Take the directory for this supervisor alone, for as long as the returned file is open."""
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = (state_dir / "lock").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        holder = lock.read().strip() or "unknown"
-        lock.close()
-        raise StateDirInUseError(
-            f"--state-dir {state_dir} is in use by another quantgate serve (pid {holder}); give each its own"
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-    return lock
 
 
 class Supervisor:
@@ -298,14 +272,3 @@ class Supervisor:
             *("--state-dir", str(self._options.state_dir)),
             *("--drain-s", str(self._options.drain_s)),
         ]
-
-
-def socket_path(state_dir: Path) -> Path:
-    """Where control listens for workers: in the state directory, or in a short private one if that path is too long."""
-    path = state_dir.resolve() / "control.sock"
-    if len(os.fsencode(path)) <= SOCKET_PATH_MOST:
-        return path
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - the directory below is private
-    private = runtime / f"quantgate-{os.getuid()}-{os.getpid()}"
-    private.mkdir(mode=0o700, exist_ok=False)
-    return private / "control.sock"

@@ -74,10 +74,14 @@ class Admin:
         return json_answer({"status": "ok"})
 
     async def readyz(self, request: web.Request) -> web.Response:
-        """200 while some worker serves a policy; the detail says what a person should look at."""
+        """200 while some worker takes requests by a policy; the detail says what a person should look at."""
         parts = self._parts
         current = parts.publisher.current
-        serving = [link for link in parts.link.workers.values() if link.generation > 0]
+        serving = [
+            link
+            for link in parts.link.workers.values()
+            if link.generation > 0 and not (link.stats is not None and link.stats.draining)
+        ]
         ready = current is not None and bool(serving)
         report = parts.reloader.report
         views = parts.endpoints()

@@ -74,6 +74,16 @@ async def test_alive_is_not_ready(admin, reloader, rig, stats, eventually):
     assert detail["endpoints"] == {"bf16/0": {"pool": "bf16", "state": "ready", "reason": ""}}
 
 
+async def test_a_gateway_that_drains_is_not_ready(admin, reloader, rig, stats, eventually):
+    """No new traffic shall be sent to it while its last requests finish."""
+    await reloader.first()
+    stub = await rig.worker(0, 1)
+    assert (await admin.get("/readyz")).status == 200
+    stub.send(stats(0, draining=True))
+    await eventually(lambda: rig.link.workers[0].stats is not None)
+    assert (await admin.get("/readyz")).status == 503
+
+
 async def test_a_broken_edit_is_told_and_the_gateway_stays_ready(admin, reloader, rig, policy_file):
     """The detail has the findings; traffic is served by the last good generation."""
     await reloader.first()
