@@ -99,6 +99,7 @@ class Evidence:
     def take_outcomes(self, message: Outcomes) -> None:
         """A batch from the recorder."""
         self.latency.take_batch(message)
+        self.joining.take_outcomes(message)
         self.scoring.take_batch(message)
 
     def take_feedback(self, feedback: Feedback) -> None:

@@ -1,6 +1,7 @@
 """What became of answers later: joins traces of turns, and takes applications' feedback.
 
-Owns the memory of recent requests by id. Feedback counts only for the tenant that got the answer. Called with scored
+Owns the memory of recent requests by id. Feedback counts only for the tenant that got the answer; it may come before
+its request's outcome does, which a worker sends a moment later, so it waits for that. Called with outcomes, scored
 outcomes and feedback on control's loop; gives consequences to the archive, the counters and whoever subscribes.
 """
 
@@ -10,11 +11,14 @@ from collections.abc import Callable, Sequence
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
 from gateway.core.consequence import Consequence, Kind, Subject, Tracker
-from gateway.model.messages import Feedback
+from gateway.model.messages import Feedback, Outcomes
+from gateway.model.outcome import Outcome
 from gateway.store import aftermath
 
 RECENT_MOST = 100_000  # answers that feedback may still speak of; about 25 MB
 BAD_BELOW = 0.5  # a score under this counts against the pool
+WAIT_S = 30.0  # how long feedback waits for its request's outcome
+WAITING_MOST = 10_000
 
 Subscriber = Callable[[Consequence, float], None]
 
@@ -33,6 +37,7 @@ class Joining:
         self._most = most
         self._tracker = Tracker()
         self._recent: OrderedDict[str, Subject] = OrderedDict()
+        self._early: OrderedDict[str, Feedback] = OrderedDict()
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -43,25 +48,36 @@ class Joining:
         """The policy's bounds; what is remembered stays."""
         self._tracker.resize(most, remember_s)
 
+    def take_outcomes(self, message: Outcomes) -> None:
+        """Remember answers at once, long before they are scored: an application may be quick to judge."""
+        recent = self._recent
+        for outcome in message.batch:
+            if outcome.pool and outcome.result == "ok":
+                recent[outcome.request_id] = subject_of(outcome)
+                if self._early and (feedback := self._early.pop(outcome.request_id, None)) is not None:
+                    self.take_feedback(feedback)
+        while len(recent) > self._most:
+            recent.popitem(last=False)
+        if message.batch:
+            self._give_up(message.batch[-1].at - WAIT_S)
+
     def take_scored(self, batch: Sequence[Scored]) -> None:
-        """Remember answers, and join what they tell of earlier ones."""
+        """Join what answers tell of earlier ones."""
         for scored in batch:
             outcome = scored.outcome
-            if not outcome.pool or outcome.result != "ok":
-                continue
-            subject = Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool)
-            self._recent[outcome.request_id] = subject
-            if len(self._recent) > self._most:
-                self._recent.popitem(last=False)
-            if scored.trace is not None:
-                for consequence in self._tracker.see(subject, outcome.conversation, scored.trace):
+            if scored.trace is not None and outcome.pool and outcome.result == "ok":
+                for consequence in self._tracker.see(subject_of(outcome), outcome.conversation, scored.trace):
                     self._found(consequence, outcome.at, 1.0, by=outcome.request_id)
 
     def take_feedback(self, feedback: Feedback) -> None:
         """An application's word. Only the tenant that got the answer may speak of it."""
         subject = self._recent.get(feedback.request_id)
         if subject is None:
-            self.ignored.add(("unknown_request",))
+            if len(self._early) < WAITING_MOST:
+                self._early[feedback.request_id] = feedback
+            else:
+                self.ignored.add(("unknown_request",))
+            self._give_up(feedback.at - WAIT_S)
         elif subject.tenant != feedback.tenant:
             self.ignored.add(("other_tenant",))
         else:
@@ -69,6 +85,15 @@ class Joining:
             score = feedback.score if feedback.score >= 0 else None
             consequence = Consequence(Kind.FEEDBACK, subject)
             self._found(consequence, feedback.at, bad, label=feedback.label, score=score)
+
+    def _give_up(self, before: float) -> None:
+        """Feedback whose request never came: a wrong id, or one from long ago."""
+        while self._early:
+            request_id, feedback = next(iter(self._early.items()))
+            if feedback.at > before:
+                return
+            del self._early[request_id]
+            self.ignored.add(("unknown_request",))
 
     def _found(
         self,
@@ -99,3 +124,8 @@ class Joining:
         if bad >= 0:
             for subscriber in self._subscribers:
                 subscriber(consequence, bad)
+
+
+def subject_of(outcome: Outcome) -> Subject:
+    """The request that a consequence may count against."""
+    return Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool)
