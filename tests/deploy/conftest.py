@@ -38,7 +38,7 @@ PRIVILEGED = {"type": "function", "function": {"name": "payment_send", "paramete
 
 @pytest.fixture(scope="package")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """What ``deploy/compose.yaml`` starts, as processes: simulated runtimes, one gateway on its policy; some traffic."""
+    """What ``deploy/compose.yaml`` starts, as processes: simulated runtimes, a gateway on its policy; some traffic."""
     folder = tmp_path_factory.mktemp("deployed")
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
     text = (DEPLOY / "compose" / "policies" / "policy.yaml").read_text()
