@@ -8,6 +8,7 @@
 - ``deployments`` what ran in a pool, by the hash of its record
 - ``samples``     encrypted texts for replay
 - ``gathering``   rows for a report, streamed
+- ``rollouts``    where rollouts stand (compare and set) and the append-only record of their transitions
 - ``retention``   delete what is past its time
 
 Synchronous by design: control calls it from one writer thread, so that a slow disk never meets an event loop. No text

@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 # SQLite only counts rows up in a column that is INTEGER to the letter.
@@ -176,4 +177,40 @@ pairs = Table(
     Index(None, "request_id"),
     Index(None, "at"),
     Index(None, "bucket", "candidate", "at"),
+)
+
+rollouts = Table(
+    "rollouts",
+    metadata,
+    Column("identity", String(64), primary_key=True),
+    Column("bucket", String(255), primary_key=True),
+    _word("rollout", 128),
+    _word("state", 16),
+    Column("version", Integer, nullable=False),
+    Column("at", Float(53), nullable=False),
+    Column("standing", Text, nullable=False),  # the whole value as JSON; the columns beside it are for people
+)
+
+# Append-only: triggers refuse updates and deletions, and each row's chain covers the one before it.
+rollout_events = Table(
+    "rollout_events",
+    metadata,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    Column("identity", String(64), nullable=False),
+    Column("bucket", String(255), nullable=False),
+    Column("version", Integer, nullable=False),
+    _word("rollout", 128),
+    Column("at", Float(53), nullable=False),
+    _word("event", 16),
+    _word("before", 16),
+    _word("after", 16),
+    Column("stage", Integer, nullable=False),
+    Column("share_bp", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    _word("actor", 128),
+    _word("policy", 64),
+    Column("evidence", Text, nullable=False, server_default="{}"),
+    _word("chain", 64),
+    UniqueConstraint("identity", "bucket", "version"),
+    Index(None, "rollout", "bucket", "id"),
 )
