@@ -26,7 +26,7 @@ class Edits(msgspec.Struct, frozen=True):
     """What became of both. ``refusal``: the finding on the wrong one, empty = it was not refused in time.
 
     ``generation_*``: in force before, after the wrong edit, and after the right one; 0 = it was not applied in time.
-    ``took_s``: from the rename of the file until every worker decided by it. ``applied_at``: wall clock.
+    ``took_s``: from the rename of the file until the gateway named the new generation. ``applied_at``: wall clock.
     """
 
     order_before: tuple[str, ...]
@@ -67,14 +67,15 @@ class Editor:
         """Write the policy with the route's pools in reverse order: the new generation, how long it took, when."""
         place(self._path, with_order(self._path.read_text(), EDITED_ROUTE, self.order_after))
         began = time.monotonic()
-        state = await self._until(lambda state: self._serves_newer(state, before))
-        if state is None:
+        state = await self._until(lambda state: (state.get("generation") or 0) > before)
+        took_s = time.monotonic() - began
+        # Workers had prepared it before it was applied, and say about once a second by which one they decide.
+        if state is None or await self._until(self._on_every_worker) is None:
             return 0, -1.0, None
-        return int(state["generation"]), time.monotonic() - began, datetime.fromisoformat(state["applied_at"])
+        return int(state["generation"]), took_s, datetime.fromisoformat(state["applied_at"])
 
-    def _serves_newer(self, state: dict[str, Any], before: int) -> bool:
-        on_current = state.get("workers", {}).get("on_current_generation")
-        return (state.get("generation") or 0) > before and on_current == self._workers
+    def _on_every_worker(self, state: dict[str, Any]) -> bool:
+        return bool(state.get("workers", {}).get("on_current_generation") == self._workers)
 
     async def _until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
         deadline = time.monotonic() + WAIT_S

@@ -112,7 +112,7 @@ def edit_applied(before: Sequence[str], after: Sequence[str], old: int, new: int
         return "[red]The policy was edited, and the gateway did not take it up.[/]"
     return (
         f"[bold]Edited the policy[/]: route {EDITED_ROUTE} from {', '.join(before)} to {', '.join(after)}\n"
-        f"  generation {old} → {new}, in force on every worker after {took_s:.1f} s"
+        f"  generation {old} → {new}, in force after {took_s:.1f} s"
     )
 
 

@@ -58,7 +58,7 @@ async def test_the_wrong_edit_tells_the_error(policy: Path) -> None:
 
 
 async def test_the_right_edit_waits_for_every_worker(policy: Path) -> None:
-    """It is in force when all workers decide by a newer generation, not when control has read it."""
+    """It counts as taken up when all workers say that they decide by the newer generation."""
     gateway = Gateway(state(1), state(2, workers=1), state(2))
     editor = Editor(policy, ORDER, 2, gateway.state)
     generation, took_s, applied_at = await editor.reverse(1)
