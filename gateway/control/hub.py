@@ -9,7 +9,7 @@ from gateway.control.link import WorkerLink
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
-from gateway.model.messages import Feedback, Outcomes, Prepared, Stats
+from gateway.model.messages import Feedback, Outcomes, Prepared, Starts, Stats
 from gateway.model.pair import Pairs
 
 
@@ -23,9 +23,12 @@ class Hub:
         recorder: Recorder,
         feedback: Callable[[Feedback], None],
         pairs: Callable[[Pairs], None],
+        *,
+        starts: Callable[[Starts], None] = lambda message: None,
     ) -> None:
         self._feedback = feedback
         self._pairs = pairs
+        self._starts = starts
         self._publisher = publisher
         self._metrics = metrics
         self._recorder = recorder
@@ -58,3 +61,7 @@ class Hub:
     def stats(self, link: WorkerLink, message: Stats) -> None:
         """A worker's gauges."""
         self._metrics.take_stats(message)
+
+    def starts(self, link: WorkerLink, message: Starts) -> None:
+        """Dispatched requests that the judge waits for."""
+        self._starts(message)

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from gateway.control import frames
-from gateway.model.messages import Feedback, Hello, Outcomes, Prepared, Stats, ToControl, ToWorker
+from gateway.model.messages import Feedback, Hello, Outcomes, Prepared, Starts, Stats, ToControl, ToWorker
 from gateway.model.pair import Pairs
 
 # What may wait in the process for a worker that does not read. Several whole policies fit.
@@ -80,6 +80,10 @@ class Handler(Protocol):
 
     def feedback(self, link: WorkerLink, message: Feedback) -> None:
         """An application's word on an answer."""
+        ...
+
+    def starts(self, link: WorkerLink, message: Starts) -> None:
+        """Dispatched requests of rollouts' buckets."""
         ...
 
     def stats(self, link: WorkerLink, message: Stats) -> None:
@@ -176,6 +180,8 @@ class Link:
                 self._handler.pairs(link, message)
             case Feedback():
                 self._handler.feedback(link, message)
+            case Starts():
+                self._handler.starts(link, message)
             case Hello():
                 raise frames.FrameError("a second Hello")
 

@@ -37,7 +37,7 @@ def assign(
     ``held``: the pool that a running tool loop of this conversation is on; such a conversation does not start on the
     candidate midway.
     """
-    if rollout.candidate not in decision.pools or rollout.baseline not in decision.pools:
+    if rollout.candidate not in decision.pools:
         return decision
     share = share_bp if share_bp is not None else 0
     place = position(rollout.name, conversation)
@@ -57,6 +57,8 @@ def share_of(shares: Mapping[str, Mapping[str, int]], rollout: str, bucket: str)
 
 
 def _first(decision: Decision, pool: str, arm: str) -> Decision:
-    """``pool`` in front, the rest in the order of the route."""
+    """``pool`` in front if it is eligible, the rest in the order of the route."""
+    if pool not in decision.pools:
+        return msgspec.structs.replace(decision, arm=arm)
     rest = tuple(other for other in decision.pools if other != pool)
     return msgspec.structs.replace(decision, pools=(pool, *rest), arm=arm)

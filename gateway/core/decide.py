@@ -141,10 +141,11 @@ def _validated(model: Model | None, pool: Pool, adapter: str) -> bool:
 def _rollout(table: Table, profile: Profile, pools: tuple[str, ...]) -> str | None:
     """The rollout that this request takes part in.
 
-    The first whose buckets match and both of whose pools are eligible.
+    The first whose buckets match and whose candidate is eligible: what serves an unproven pool's bucket without its
+    baseline still obeys the share.
     """
     for rollout in table.rollouts:
-        if rollout.candidate in pools and rollout.baseline in pools and rollout.matches(profile):
+        if rollout.candidate in pools and rollout.matches(profile):
             return rollout.name
     return None
 
@@ -173,7 +174,9 @@ def fits_perhaps(table: Table, profile: Profile) -> Decision | None:
             pools.append(name)
     if not pools or profile.prompt_tokens > largest * WINDOW_SLACK:
         return None
-    return Decision(route.name, tuple(pools), constraints=tuple(constraint.name for constraint in applying))
+    constraints = tuple(constraint.name for constraint in applying)
+    rollout = _rollout(table, profile, tuple(pools))
+    return Decision(route.name, tuple(pools), constraints=constraints, rollout=rollout)
 
 
 def explain(table: Table, profile: Profile) -> Explanation:

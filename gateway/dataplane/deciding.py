@@ -16,14 +16,13 @@ from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
 from gateway.model.enums import ToolUse
 from gateway.model.facts import Profile
-from gateway.model.table import Table
 
 TOOL_LOOP = "tool-loop-keeps-precision"
 TOOL_LOOP_REASON = "the conversation is in a tool loop that began on a finer precision"
 
 
 class Deciding:
-    """``shares``: latched rollout shares by rollout and bucket, in basis points, as control last said."""
+    """``shares``: latched rollout shares by rollout identity and bucket, in basis points, as control last said."""
 
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
@@ -40,13 +39,13 @@ class Deciding:
             decision = self._keep_precision(exchange, decision)
         exchange.decision = decision
         if not decision.pools:
-            exchange.decision = _last_resort(table, profile, decision)
+            exchange.decision = self._last_resort(exchange, profile, decision)
 
     def _assign(self, exchange: Exchange, profile: Profile, decision: Decision, rollout: str) -> Decision:
         """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
         key = exchange.conversation or exchange.request_id.encode()
-        share = share_of(self.shares, rollout, profile.bucket)
-        return assign(exchange.generation.rollouts[rollout], decision, key, share)
+        plan = exchange.generation.rollouts[rollout]
+        return assign(plan, decision, key, share_of(self.shares, plan.identity, profile.bucket))
 
     def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
         """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
@@ -64,16 +63,21 @@ class Deciding:
             constraints=(*decision.constraints, TOOL_LOOP),
         )
 
-
-def _last_resort(table: Table, profile: Profile, decision: Decision) -> Decision:
-    """A request that no pool may serve: refused, unless only its estimated length speaks against it."""
-    if {exclusion.by for exclusion in decision.exclusions} != {"context_window"}:
-        raise _no_pool(decision)
-    perhaps = fits_perhaps(table, profile)
-    if perhaps is None:
-        message = f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
-        raise ApiError(400, "context_length_exceeded", message, param="messages")
-    return perhaps
+    def _last_resort(self, exchange: Exchange, profile: Profile, decision: Decision) -> Decision:
+        """A request that no pool may serve: refused, unless only its estimated length speaks against it."""
+        if {exclusion.by for exclusion in decision.exclusions} != {"context_window"}:
+            raise _no_pool(decision)
+        perhaps = fits_perhaps(exchange.generation.table, profile)
+        if perhaps is None:
+            message = (
+                f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
+            )
+            raise ApiError(400, "context_length_exceeded", message, param="messages")
+        if perhaps.rollout is not None:
+            perhaps = self._assign(exchange, profile, perhaps, perhaps.rollout)
+        if not perhaps.pools:
+            raise _no_pool(perhaps)
+        return perhaps
 
 
 def _no_pool(decision: Decision) -> ApiError:

@@ -103,13 +103,33 @@ class Stats(msgspec.Struct, tag="stats", array_like=True, frozen=True):
     draining: bool
 
 
+LATCHED_FILE = "rollouts.msgpack"
+"""In the state directory: the ``Rollouts`` message that holds, written by control before any worker is told."""
+
+
 class Rollouts(msgspec.Struct, tag="rollouts", array_like=True, frozen=True):
-    """Latched rollout shares, applied at once: (rollout, bucket) → candidate share in basis points; -1 = rolled
-    back."""
+    """Latched rollout shares, applied at once: (rollout's identity, bucket) → candidate share in basis points; -1 =
+    rolled back. By identity, so that a share never holds for a rollout of the same name with other pools."""
 
     version: int
     shares: dict[str, dict[str, int]]
 
 
+class Start(msgspec.Struct, array_like=True, frozen=True):
+    """Attempts at a pool for requests of a rollout's bucket that arrived in one second; their outcomes are to come."""
+
+    second: int
+    bucket: str
+    pool: str
+    number: int
+
+
+class Starts(msgspec.Struct, tag="starts", array_like=True, frozen=True):
+    """Dispatches since the last message, so that the judge knows which outcomes are missing."""
+
+    worker: int
+    counts: list[Start]
+
+
 ToWorker = Prepare | Apply | Endpoints | Rollouts
-ToControl = Hello | Prepared | Outcomes | Pairs | Feedback | Stats
+ToControl = Hello | Prepared | Outcomes | Pairs | Feedback | Starts | Stats

@@ -69,11 +69,20 @@ def test_a_tool_loop_does_not_start_on_the_candidate_midway() -> None:
     assert assign(ROLLOUT, DECISION, inside, 5000, held="int4").arm == "candidate"
 
 
-@pytest.mark.parametrize("pools", [("fp8", "bf16"), ("int4", "fp8"), ()])
-def test_without_both_pools_nothing_is_assigned(pools: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("pools", [("fp8", "bf16"), ("fp8",), ()])
+def test_without_the_candidate_nothing_is_assigned(pools: tuple[str, ...]) -> None:
     """Constraints come first: a pool they took away is not brought back by a rollout."""
     decision = Decision("chat", pools)
     assert assign(ROLLOUT, decision, b"c", WHOLE_BP) is decision
+
+
+def test_without_the_baseline_the_share_holds_all_the_same() -> None:
+    """A rolled-back pool gets nothing even where its baseline may not serve; within its share it serves."""
+    decision = Decision("chat", ("int4", "fp8"), rollout="r")
+    assert assign(ROLLOUT, decision, b"c", ROLLED_BACK).pools == ("fp8",)
+    assert assign(ROLLOUT, Decision("chat", ("int4",), rollout="r"), b"c", ROLLED_BACK).pools == ()
+    inside = next(one for one in (str(n).encode() for n in range(100)) if position("r", one) < 5000)
+    assert assign(ROLLOUT, decision, inside, 5000).pools == ("int4", "fp8")
 
 
 def test_shares_are_looked_up_by_rollout_and_bucket() -> None:

@@ -154,7 +154,7 @@ def test_nothing_eligible_is_an_empty_decision_with_reasons() -> None:
     assert {out.reason for out in found.exclusions} == {"requires the impossible"}
 
 
-def test_a_rollout_takes_part_only_if_both_its_pools_may_serve() -> None:
+def test_a_request_takes_part_in_a_rollout_only_if_its_candidate_may_serve() -> None:
     """The first that matches; without candidate or baseline there is nothing to roll out."""
 
     def rollout(name: str, candidate: str, matches: Callable[[Profile], bool] = always) -> Rollout:
