@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +37,33 @@ def chat(text: str, **fields: Any) -> dict[str, Any]:
 PRIVILEGED = {"type": "function", "function": {"name": "payment_send", "parameters": {"type": "object"}}}
 
 
-@pytest.fixture(scope="package")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+@contextmanager
+def deployment(folder: Path) -> Iterator[Gateway]:
     """What ``deploy/compose.yaml`` starts, as processes: simulated runtimes, a gateway on its policy; some traffic."""
-    folder = tmp_path_factory.mktemp("deployed")
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
     text = (DEPLOY / "compose" / "policies" / "policy.yaml").read_text()
-    runtimes = []
-    for name, service in services.items():
-        if name.startswith("sim-"):
-            process, url = simulated(service["command"].split())
-            runtimes.append(process)
-            text = text.replace(f"http://{name}:8000", url)
-    policies = folder / "policies"
-    policies.mkdir()
-    (policies / "policy.yaml").write_text(text)
-    gateway = Gateway(folder, policies, workers=2).start()
-    try:
+    with ExitStack() as held:
+        for name, service in services.items():
+            if name.startswith("sim-"):
+                process, url = simulated(service["command"].split())
+                held.callback(process.wait, 10)
+                held.callback(process.terminate)
+                text = text.replace(f"http://{name}:8000", url)
+        policies = folder / "policies"
+        policies.mkdir()
+        (policies / "policy.yaml").write_text(text)
+        gateway = Gateway(folder, policies, workers=2).start()
+        held.callback(gateway.stop)
         wait_for(lambda: _attested(gateway), "every endpoint is known")
         _traffic(gateway)
         yield gateway
-    finally:
-        gateway.stop()
-        for process in runtimes:
-            process.terminate()
-            process.wait(10)
+
+
+@pytest.fixture(scope="package")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The deployment that the package's tests share."""
+    with deployment(tmp_path_factory.mktemp("deployed")) as gateway:
+        yield gateway
 
 
 def _attested(gateway: Gateway) -> bool:
@@ -81,6 +84,11 @@ def _traffic(gateway: Gateway) -> None:
         client.request(body).read()
     client.close()
     wait_for(lambda: gateway.total("quantgate_requests_total") >= len(bodies), "the traffic is counted")
+    workers = [{"worker": "0"}, {"worker": "1"}]
+    wait_for(
+        lambda: all(gateway.total("quantgate_worker_generation", **worker) for worker in workers),
+        "both workers have sent their gauges",
+    )
 
 
 def admin_text(gateway: Gateway, path: str) -> str:

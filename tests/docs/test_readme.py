@@ -22,9 +22,7 @@ README = (ROOT / "README.md").read_text()
 # The kind of a block, and for commands what must be in their output.
 BLOCK = re.compile(r"^<!-- (policy|background|run)(?:: ([^>]*?))? -->\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = sorted(
-    path
-    for pattern in ("*.md", "docs/**/*.md", "deploy/**/*.md", "benchmarks/*.md")
-    for path in ROOT.glob(pattern)
+    path for pattern in ("*.md", "docs/**/*.md", "deploy/**/*.md", "benchmarks/*.md") for path in ROOT.glob(pattern)
 )
 
 
