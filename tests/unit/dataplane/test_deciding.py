@@ -1,0 +1,108 @@
+"""After the table's answer: arms, tool loops that only move up, and the last resort for long contexts."""
+
+from typing import Any
+
+from tests.unit.dataplane.conftest import Make
+from tests.unit.dataplane.plane import CHAT, Plane, Upstream
+
+INT4 = {
+    "precision": {"weights": "int4", "activations": "bf16", "kv_cache": "bf16"},
+    "hardware": {"device": "cpu"},
+}
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+ASKED = {"role": "user", "content": "look it up"}
+CALLED = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "42"}
+
+
+async def turn(plane: Plane, *messages: dict[str, Any]) -> str:
+    reply = await plane.ask({"model": "m", "messages": list(messages), "tools": TOOLS})
+    assert reply.status == 200
+    return reply.header["x-quantgate-pool"]
+
+
+async def test_a_tool_loop_never_moves_to_a_coarser_precision(make: Make, first: Upstream, second: Upstream) -> None:
+    """Begun on bf16, the loop stays there although the route would now prefer int4; a new question may use int4."""
+    plane = await make({"bf16": [first.url]})
+    assert await turn(plane, ASKED) == "bf16"
+    policy = dict(plane.policy)
+    policy["pools"] = {**policy["pools"], "int4": {**policy["pools"]["bf16"], **INT4, "endpoints": [second.url]}}
+    policy["routes"] = [{"name": "cheap", "pools": ["int4", "bf16"]}]
+    plane.apply(policy)
+    assert await turn(plane, ASKED, CALLED, RESULT) == "bf16"
+    assert "tool-loop-keeps-precision" in (await plane.outcome(2)).constraints
+    assert await turn(plane, {"role": "user", "content": "something else"}) == "int4"
+
+
+async def test_a_tool_loop_may_move_up(make: Make, first: Upstream, second: Upstream) -> None:
+    """Begun on int4 and now routed to bf16: nothing holds it back."""
+    plane = await make({"int4": [second.url]}, pool={"int4": INT4})
+    assert await turn(plane, ASKED) == "int4"
+    policy = dict(plane.policy)
+    policy["pools"] = {**policy["pools"], "bf16": {**policy["pools"]["int4"], "endpoints": [first.url]}}
+    policy["pools"]["bf16"]["precision"] = {"weights": "bf16", "activations": "bf16", "kv_cache": "bf16"}
+    policy["routes"] = [{"name": "fine", "pools": ["bf16", "int4"]}]
+    plane.apply(policy)
+    assert await turn(plane, ASKED, CALLED, RESULT) == "bf16"
+
+
+def rollout() -> dict[str, Any]:
+    return {
+        "rollouts": [
+            {
+                "name": "r",
+                "buckets": {"task": "chat"},
+                "candidate": "int4",
+                "baseline": "bf16",
+                "stages": [{"weight": "50%"}],
+                "guards": ["errors"],
+            }
+        ],
+        "guards": {"errors": {"metric": "error_rate", "limit": "1%"}},
+    }
+
+
+async def test_an_unproven_candidate_gets_its_latched_share_and_no_more(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """Nothing latched: nothing. Half: some conversations, always the same ones. Rolled back: nothing."""
+    plane = await make({"int4": [second.url], "bf16": [first.url]}, pool={"int4": INT4}, **rollout())
+    bucket = (await plane.ask(CHAT)).header["x-quantgate-bucket"]
+
+    async def served(count: int) -> list[str]:
+        replies = [await plane.ask({**CHAT, "user": f"u{index}"}) for index in range(count)]
+        return [reply.header["x-quantgate-pool"] for reply in replies]
+
+    assert set(await served(12)) == {"bf16"}
+    current = plane.worker.pipeline.current
+    assert current is not None
+    identity = current.generation.rollouts["r"].identity
+    plane.worker.pipeline.deciding.shares = {identity: {bucket: 5000}}
+    half = await served(40)
+    assert 8 <= half.count("int4") <= 32
+    assert await served(40) == half
+    plane.worker.pipeline.deciding.shares = {identity: {bucket: -1}}
+    assert set(await served(40)) == {"bf16"}
+
+
+async def test_a_context_too_long_for_every_window(make: Make, first: Upstream) -> None:
+    """Far too long is a 400 with OpenAI's code; a little over by estimate is the runtime's to judge."""
+    plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})
+    far = await plane.ask({"model": "m", "messages": [{"role": "user", "content": "word " * 5000}]})
+    assert (far.status, far.code) == (400, "context_length_exceeded")
+    near = await plane.ask({"model": "m", "messages": [{"role": "user", "content": "word " * 900}], "max_tokens": 400})
+    assert near.status == 200
+
+
+async def test_refusals_name_the_constraint(make: Make, first: Upstream) -> None:
+    """503, never a silent downgrade, and the text says what stands against it."""
+    rule = {"name": "only-16-bit", "when": {"tools": {"use": "declared"}}, "require": {"weights": ["bf16"]}}
+    plane = await make({"int4": [first.url]}, pool={"int4": INT4}, constraints=[{**rule, "refuse": True}])
+    reply = await plane.ask({**CHAT, "tools": TOOLS})
+    assert (reply.status, reply.code) == (503, "no_eligible_pool")
+    assert "only-16-bit" in reply.json["error"]["message"]
+    assert (await plane.outcome()).result == "no_pool"

@@ -1,0 +1,100 @@
+"""Exactly one outcome per request, whatever the order of events; what a stage never reached stays empty."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from gateway.dataplane.exchange import Exchange, Taking, outcome_of
+from gateway.errors import ApiError
+from gateway.model.enums import Api, Result
+from gateway.wire.http import Request
+
+
+class Client:
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, bytes, bytes]] = []
+        self.bytes_out = 0
+
+    def answer(self, status: int, fields: bytes, body: bytes, *, close: bool = False) -> None:
+        self.answers.append((status, fields, body))
+
+
+def exchange() -> tuple[Exchange, Client, list[tuple[Result, int]]]:
+    request = Request()
+    request.target, request.body, request.received_at = b"/v1/x", b"body", 10.0
+    request.headers, request.fields = [], {}
+    ends: list[tuple[Result, int]] = []
+    client: Any = Client()
+    generation: Any = SimpleNamespace(
+        table=SimpleNamespace(generation=4, pools={}, settings=SimpleNamespace(attempts=3))
+    )
+    made = Exchange(
+        client,
+        request,
+        api=Api.CHAT,
+        request_id="r-1",
+        generation=generation,
+        wall_at=1000.0,
+        on_finish=lambda _exchange, result, status: ends.append((result, status)),
+    )
+    return made, client, ends
+
+
+def test_the_first_end_counts() -> None:
+    """A client that leaves after the answer, an error after a refusal: the first says how it ended."""
+    made, _, ends = exchange()
+    made.finish(Result.OK, 200)
+    made.finish(Result.INTERNAL, 500)
+    made.gone()
+    assert ends == [(Result.OK, 200)]
+
+
+def test_a_refusal_answers_and_ends() -> None:
+    """OpenAI's shape, the request's id, the reason on record."""
+    made, client, ends = exchange()
+    made.refuse(ApiError(429, "rate_limit_exceeded", "slow", headers=(("Retry-After", "3"),)), Result.RATE_LIMITED)
+    ((status, fields, body),) = client.answers
+    assert status == 429
+    assert b"Retry-After: 3\r\n" in fields
+    assert b"x-quantgate-request-id: r-1\r\n" in fields
+    assert b'"code":"rate_limit_exceeded"' in body
+    assert ends == [(Result.RATE_LIMITED, 429)]
+    assert made.error_code == "rate_limit_exceeded"
+
+
+def test_an_outcome_of_a_request_that_reached_nothing() -> None:
+    """Unknown is empty or -1, never a made-up number."""
+    made, _, _ = exchange()
+    outcome = outcome_of(made, Result.UNAUTHORIZED, 401, 10.5, 2)
+    assert (outcome.request_id, outcome.generation, outcome.worker, outcome.api) == ("r-1", 4, 2, "chat")
+    assert (outcome.bucket, outcome.pool, outcome.rule, outcome.tenant) == ("", "", "", "")
+    assert (outcome.ttft_s, outcome.overhead_s, outcome.prompt_tokens, outcome.total_s) == (-1.0, -1.0, -1, 0.5)
+    assert outcome.capture is None
+
+
+def test_the_wait_in_the_queue_is_no_overhead() -> None:
+    """Queue wait and the gateway's own time are told apart."""
+    made, _, _ = exchange()
+    made.ready_at, made.queued_at, made.admitted_at = 10.1, 10.2, 12.2
+    outcome = outcome_of(made, Result.OK, 200, 13.0, 0)
+    assert abs(outcome.queue_s - 2.0) < 1e-9
+    assert abs(outcome.overhead_s - 0.1) < 1e-9
+
+
+def test_the_queue_deadline_sheds_only_what_still_waits() -> None:
+    """A request that has started is not shed by its old deadline."""
+    made, client, ends = exchange()
+    made.relay = object()  # type: ignore[assignment]
+    made.on_due(11.0)
+    assert client.answers == []
+    made.relay = None
+    made.on_due(11.0)
+    assert ends == [(Result.SHED, 429)]
+
+
+def test_taking_is_bounded() -> None:
+    """Texts for the checks stop at the bound and say that they were cut."""
+    taking = Taking(b"request", 5)
+    for piece in (b"abc", b"defg", b"h"):
+        taking.add(piece)
+    taken = taking.taken()
+    assert (taken.request, taken.answer, taken.cut) == (b"request", b"abcde", True)

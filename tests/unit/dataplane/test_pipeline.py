@@ -1,0 +1,166 @@
+"""A request's way to its decision: refusals name their reason, every request leaves exactly one outcome."""
+
+import asyncio
+import gzip
+
+import orjson
+import pytest
+
+from tests.unit.dataplane.conftest import Make
+from tests.unit.dataplane.plane import CHAT, Upstream
+
+
+async def test_a_plain_request_is_decided_served_and_recorded(make: Make, first: Upstream) -> None:
+    """The answer carries the decision; the outcome has the bucket, the rule, tokens and one attempt."""
+    plane = await make({"a": [first.url]})
+    reply = await plane.ask(CHAT)
+    assert reply.status == 200
+    assert reply.json["choices"][0]["message"]["content"] == "hello"
+    assert reply.header["x-quantgate-pool"] == "a"
+    assert reply.header["x-quantgate-rule"] == "all"
+    outcome = await plane.outcome()
+    assert (outcome.result, outcome.pool, outcome.rule, outcome.model) == ("ok", "a", "all", "m")
+    assert (outcome.prompt_tokens, outcome.completion_tokens, len(outcome.attempts)) == (7, 2, 1)
+    assert outcome.request_id == reply.header["x-quantgate-request-id"]
+    assert outcome.overhead_s >= 0.0
+
+
+async def test_the_pool_gets_its_own_name_and_credential(make: Make, first: Upstream) -> None:
+    """Alias and canonical name become the pool's model name; the client's key stays here, the pool's goes out."""
+    plane = await make({"a": [first.url]}, pool={"a": {"api_key": "env:POOL_KEY"}})
+    body = b'{ "model":"gpt-4o",  "big":18446744073709551617, "messages":[{"role":"user","content":"hi"}]}'
+    reply = await plane.ask(body, authorization="Bearer sk-client")
+    assert reply.status == 200
+    assert first.bodies[0] == body.replace(b'"gpt-4o"', b'"up"')
+    assert b"secret-of-env:POOL_KEY" in first.heads[0]
+    assert b"sk-client" not in first.heads[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "result"),
+    [
+        (b"{", 400, "invalid_json", "client_error"),
+        ({"model": "nope", "messages": [{"role": "user", "content": "x"}]}, 404, "model_not_found", "not_found"),
+        ({"model": "m"}, 400, None, "client_error"),
+    ],
+)
+async def test_refusals_are_answered_and_recorded(
+    make: Make, first: Upstream, body: object, status: int, code: str | None, result: str
+) -> None:
+    """OpenAI's error shape, no attempt at any pool, and an outcome all the same."""
+    plane = await make({"a": [first.url]})
+    reply = await plane.ask(body)  # type: ignore[arg-type]
+    assert reply.status == status
+    assert code is None or reply.code == code
+    outcome = await plane.outcome()
+    assert (outcome.result, outcome.status, outcome.attempts) == (result, status, ())
+    assert first.bodies == []
+
+
+async def test_long_bodies_are_understood_in_a_thread(make: Make, first: Upstream) -> None:
+    """A body over the inline bound is served as any other, with the right length class."""
+    plane = await make({"a": [first.url]})
+    long = {"model": "m", "messages": [{"role": "user", "content": "word " * 60_000}]}
+    reply = await plane.ask(long)
+    assert reply.status == 200
+    outcome = await plane.outcome()
+    assert outcome.prompt_tokens_estimated > 30_000
+    assert outcome.length != "short"
+
+
+async def test_a_client_that_leaves_while_its_body_is_understood_is_cancelled(make: Make, first: Upstream) -> None:
+    """Gone before the decision: no attempt is made, and the outcome says who ended it."""
+    plane = await make({"a": [first.url]})
+    _, writer = await plane.send({"model": "m", "messages": [{"role": "user", "content": "word " * 200_000}]})
+    await writer.drain()
+    writer.close()
+    outcome = await plane.outcome()
+    assert outcome.result == "client_cancelled"
+
+
+async def test_compressed_bodies_are_read(make: Make, first: Upstream) -> None:
+    """gzip is decoded before it is read and forwarded plain; other codings are refused by name."""
+    plane = await make({"a": [first.url]})
+    reply = await plane.ask(gzip.compress(orjson.dumps(CHAT)), content_encoding="gzip")
+    assert reply.status == 200
+    assert orjson.loads(first.bodies[0])["messages"] == CHAT["messages"]
+    assert (await plane.ask(b"x", content_encoding="br")).status == 415
+
+
+async def test_key_errors(make: Make, first: Upstream) -> None:
+    """Without anonymous callers a missing key is 401 and recorded as such."""
+    digest = "sha256:" + "0" * 64
+    plane = await make({"a": [first.url]}, tenants={"t": {"keys": [digest]}, "anonymous": {"allow": False}})
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code) == (401, "missing_api_key")
+    assert (await plane.outcome()).result == "unauthorized"
+
+
+async def test_models_are_listed_and_fetched(make: Make, first: Upstream) -> None:
+    """The list has models and aliases, and each entry can be fetched by its id."""
+    plane = await make({"a": [first.url]})
+    reader, writer = await plane.send(b"", "/v1/models", method="GET")
+    listed = orjson.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+    writer.close()
+    assert [entry["id"] for entry in listed["data"]] == ["gpt-4o", "m"]
+    reader, writer = await plane.send(b"", "/v1/models/gpt-4o", method="GET")
+    assert b'"root":"m"' in await reader.read()
+    writer.close()
+
+
+async def test_feedback_is_taken_and_sent_on(make: Make, first: Upstream) -> None:
+    """202 for an application's word; 400 with the field for a bad one."""
+    plane = await make({"a": [first.url]})
+    assert (await plane.ask({"request_id": "x-1", "label": "bad"}, "/v1/feedback")).status == 202
+    assert [word.label for word in plane.worker.link._words] == ["bad"]
+    bad = await plane.ask({"label": "bad"}, "/v1/feedback")
+    assert (bad.status, bad.json["error"]["param"]) == (400, "request_id")
+
+
+async def test_a_fault_of_ours_costs_one_answer(make: Make, first: Upstream) -> None:
+    """An exception in a step is a 500 with the request's id; the next request is served."""
+    plane = await make({"a": [first.url]})
+    sizing = plane.worker.pipeline._sizing
+    plane.worker.pipeline._sizing = None  # type: ignore[assignment]
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code) == (500, "internal_error")
+    assert len(plane.errors) == 1
+    plane.errors.clear()
+    plane.worker.pipeline._sizing = sizing
+    assert (await plane.ask(CHAT)).status == 200
+    assert (await plane.outcome()).result == "internal"
+
+
+async def test_no_request_before_there_is_a_policy(make: Make, first: Upstream) -> None:
+    """Without a generation the answer is 503 with Retry-After, in OpenAI's shape."""
+    plane = await make({"a": [first.url]})
+    plane.worker.pipeline.current = None
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code, reply.header["retry-after"]) == (503, "starting", "1")
+
+
+async def test_requests_keep_their_generation(make: Make, first: Upstream, second: Upstream) -> None:
+    """A request under way ends by the table it began with, whatever is applied meanwhile."""
+    gate = asyncio.Event()
+
+    async def slow(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        await gate.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    first.script = slow
+    plane = await make({"a": [first.url]})
+    reader, writer = await plane.send(CHAT)
+    async with asyncio.timeout(5):
+        while not first.bodies:
+            await asyncio.sleep(0.005)
+    policy = dict(plane.policy)
+    policy["pools"] = {"b": {**policy["pools"]["a"], "endpoints": [second.url]}}
+    policy["routes"] = [{"name": "new", "pools": ["b"]}]
+    plane.apply(policy)
+    assert (await plane.ask(CHAT)).header["x-quantgate-rule"] == "new"
+    gate.set()
+    old = await reader.read()
+    writer.close()
+    assert b"x-quantgate-rule: all" in old
+    generations = {(await plane.outcome(index)).generation for index in (1, 2)}
+    assert generations == {1, 2}

@@ -1,0 +1,127 @@
+"""Kept-alive connections: newest first, never a stale one, dials that can be given up."""
+
+import asyncio
+
+import pytest
+
+from gateway.wire.client import ClientConnection
+from gateway.wire.pool import IDLE_S, ConnectionPool
+from tests.unit.wire.rig import until
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Setting:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.accepted: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> "Setting":
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.accepted.append(writer)
+            while await reader.read(1024):
+                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        self.server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = self.server.sockets[0].getsockname()[1]
+        self.pool = ConnectionPool(asyncio.get_running_loop(), "127.0.0.1", port, None, self.clock)
+        return self
+
+    async def used(self) -> ClientConnection:
+        """A connection that has served one request and is reusable."""
+        got: list[ClientConnection | None] = []
+        self.pool.dial(lambda connection, _reason: got.append(connection))
+        await until(lambda: bool(got))
+        connection = got[0]
+        assert connection is not None
+        ended = asyncio.Event()
+
+        class Ear:
+            def on_head(self, status: int, headers: object) -> None: ...
+            def on_body(self, data: bytes) -> None: ...
+            def on_lost(self, answered: bool, reason: str) -> None: ...
+            def on_writable(self, writable: bool) -> None: ...
+            def on_end(self) -> None:
+                ended.set()
+
+        connection.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b"", Ear())
+        await asyncio.wait_for(ended.wait(), 5)
+        return connection
+
+
+@pytest.fixture
+async def setting() -> Setting:
+    return await Setting().start()
+
+
+async def test_a_returned_connection_is_taken_again(setting: Setting) -> None:
+    """Newest first, so that the others can age out."""
+    one, two = await setting.used(), await setting.used()
+    setting.pool.give_back(one)
+    setting.pool.give_back(two)
+    assert setting.pool.take() is two
+    assert setting.pool.take() is one
+    assert setting.pool.take() is None
+    one.close()
+    two.close()
+    setting.server.close()
+
+
+async def test_connections_age_out_before_servers_close_them(setting: Setting) -> None:
+    """Older than the idle bound: closed instead of taken; the sweep does the same."""
+    one = await setting.used()
+    setting.pool.give_back(one)
+    setting.clock.now += IDLE_S + 0.1
+    assert setting.pool.take() is None
+    await until(lambda: not one.alive)
+    two = await setting.used()
+    setting.pool.give_back(two)
+    setting.clock.now += IDLE_S + 0.1
+    setting.pool.sweep()
+    assert setting.pool.idle == 0
+    setting.server.close()
+
+
+async def test_a_connection_that_the_server_closes_leaves_the_pool(setting: Setting) -> None:
+    """While idle: it is gone at once, not found out by the next request."""
+    one = await setting.used()
+    setting.pool.give_back(one)
+    setting.accepted[0].close()
+    await until(lambda: setting.pool.idle == 0)
+    setting.server.close()
+
+
+async def test_a_given_up_dial_closes_what_it_opened(setting: Setting) -> None:
+    """Nobody hears of it, and nothing stays open."""
+    heard: list[object] = []
+    setting.pool.dial(lambda connection, reason: heard.append((connection, reason))).cancel()
+    await asyncio.sleep(0)
+    await until(lambda: not setting.pool._tasks)
+    assert heard == []
+    setting.server.close()
+
+
+async def test_a_refused_dial_says_why(setting: Setting) -> None:
+    """The reason is the system's own words."""
+    heard: list[tuple[object, str]] = []
+    pool = ConnectionPool(asyncio.get_running_loop(), "127.0.0.1", 1, None, setting.clock)
+    pool.dial(lambda connection, reason: heard.append((connection, reason)))
+    await until(lambda: bool(heard))
+    assert heard[0][0] is None
+    assert heard[0][1]
+    setting.server.close()
+
+
+async def test_a_closed_pool_keeps_nothing(setting: Setting) -> None:
+    """After a reload removed the endpoint, what comes back is closed."""
+    one = await setting.used()
+    setting.pool.close()
+    setting.pool.give_back(one)
+    assert setting.pool.idle == 0
+    await until(lambda: not one.alive)
+    setting.server.close()
