@@ -17,7 +17,7 @@ CHAT = {"model": MODEL, "max_tokens": 8, "messages": [{"role": "user", "content"
 @pytest.fixture
 async def clients() -> AsyncIterator[Clients]:
     """A client for one tenant, of a runtime that serves one model."""
-    server = Server(Config(model=MODEL), time.time, time.time_ns())  # noqa: TID251 - the simulator's clock
+    server = Server(Config(model=MODEL), time.time, time.time_ns())
     await server.start("127.0.0.1", 0, None)
     async with Clients(f"http://127.0.0.1:{server.bound}/v1", {"acme": "key"}) as found:
         yield found
