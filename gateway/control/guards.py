@@ -1,0 +1,292 @@
+"""Guards as series: which series a guard of the policy becomes, and what one outcome is worth to each.
+
+Pure mapping, no state: forms, feeds and deadlines (evidence.md 2 and 4), values of attempts, latencies and checks. The
+client's own errors count in no guard. Called by ``rollouts_feeds``, which holds the state, and by the rehearsal.
+"""
+
+from enum import StrEnum
+from functools import partial
+
+import msgspec
+
+from gateway.core.evidence import Feed, Form, Overdue, SeriesSpec
+from gateway.core.evidence.latency import exceedance_limit
+from gateway.core.quality import Inspection
+from gateway.core.quality.finding import CLASS_OF, Check, FailureClass, Verdict
+from gateway.core.retry import MEANINGS
+from gateway.model.enums import Failure, Result
+from gateway.model.outcome import Attempt, Outcome
+from gateway.model.proving import Guard
+
+HARD_ERRORS = "hard_errors"
+HARD_ANSWERS = "hard_answers"
+HARD_LIMIT = 0.5
+"""More than half unusable, proven: about 20 in a row on a fresh canary, 35 to 40 later; one success all but resets it.
+
+A meter like any other, so the fast path is inside the budget and healthy pools cannot trip it by one short burst.
+"""
+MISSING_LIMIT = 0.02
+
+ERRORS_D_S = 30.0
+LATE_D_S = 600.0
+LATENCY_D_S = 90.0  # beyond the usual first-byte timeout: what is open then has had its first token
+CHECK_D_S = 120.0
+SHARE_D_S = 120.0
+PAIR_D_S = 150.0  # a leg's timeout and the comparison
+FEEDBACK_D_S = 1_800.0
+TURN_S = 60.0
+CONVERSATION_S = 600.0
+IDLE_S = 60.0
+
+LATENCIES = frozenset({"ttft", "tpot", "token_gap", "total"})
+PAIRS = frozenset({"agreement", "likelihood_gap"})
+_CLASSES = {
+    "format_error_rate": FailureClass.FORMAT_ERROR,
+    "tool_failure_rate": FailureClass.TOOL_FAILURE,
+    "refusal_rate": FailureClass.REFUSAL,
+    "degenerate_rate": FailureClass.DEGENERATE,
+}
+_HARD = frozenset(
+    {
+        FailureClass.UPSTREAM_ERROR,
+        FailureClass.EMPTY,
+        FailureClass.FORMAT_ERROR,
+        FailureClass.TOOL_FAILURE,
+        FailureClass.DEGENERATE,
+    }
+)
+
+
+class Source(StrEnum):
+    """Where a series' outcomes come from."""
+
+    ATTEMPTS = "attempts"
+    LATENCY = "latency"
+    CHECKS = "checks"
+    FEEDBACK = "feedback"
+    PAIRS = "pairs"
+    SHADOW_ERRORS = "shadow_errors"
+    SHADOW_LATENCY = "shadow_latency"
+    MISSING = "missing"
+    HARD_ANSWERS = "hard_answers"
+
+
+class Shape(StrEnum):
+    """How outcomes of a source become values of the series."""
+
+    RATE = "rate"
+    SESSION = "session"
+    MARGIN = "margin"
+    SHARE = "share"
+    PAIR = "pair"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One series of a guard. ``twin``: the baseline has the same one. ``asked``: it must pass before a stage advances.
+
+    ``stages``: shadow | live | both, the stages in which it is fed. ``calm``: asked only whether its meter is calm,
+    because its form can protect but never prove (a share with ratio 1).
+    """
+
+    name: str
+    guard: Guard
+    source: Source
+    shape: Shape
+    spec: SeriesSpec
+    twin: bool = True
+    asked: bool = True
+    stages: str = "live"
+    calm: bool = False
+
+
+def series_of(guard: Guard) -> tuple[Wanted, ...]:
+    """The series of one guard; each bound of it is one."""
+    if guard.metric in PAIRS:
+        return _of_pairs(guard)
+    if guard.metric in LATENCIES:
+        return _of_latency(guard)
+    return _of_rate(guard)
+
+
+def implicit_series() -> tuple[Wanted, ...]:
+    """The fast path for hard failures, which every rollout has."""
+    guard = Guard("hard", "error_rate", limit=HARD_LIMIT, critical=False)
+    spec = partial(SeriesSpec, Form.RATE, HARD_LIMIT, Feed.PRODUCT, block_s=1.0, deadline_s=CHECK_D_S, announced=True)
+    return (
+        Wanted(HARD_ERRORS, guard, Source.ATTEMPTS, Shape.RATE, spec(overdue=Overdue.GOOD), asked=False),
+        Wanted(HARD_ANSWERS, guard, Source.HARD_ANSWERS, Shape.RATE, spec(), asked=False),
+    )
+
+
+def _of_pairs(guard: Guard) -> tuple[Wanted, ...]:
+    deadline_s = guard.deadline_s or PAIR_D_S
+    pair = SeriesSpec(Form.PAIR, guard.margin or 0.0, Feed.PRODUCT, guard.block_s, deadline_s)
+    missing = SeriesSpec(Form.RATE, MISSING_LIMIT, Feed.PRODUCT, guard.block_s, deadline_s)
+    return (
+        Wanted(guard.name, guard, Source.PAIRS, Shape.PAIR, pair, twin=False, stages="both"),
+        Wanted(
+            f"{guard.name}.missing", guard, Source.MISSING, Shape.RATE, missing, twin=False, asked=False, stages="both"
+        ),
+    )
+
+
+def _of_latency(guard: Guard) -> tuple[Wanted, ...]:
+    limit = exceedance_limit(guard.quantile or 0.99)
+    feed = Feed.PRODUCT if guard.feed == "product" else Feed.VOTE
+    spec = partial(SeriesSpec, Form.RATE, limit, feed, guard.block_s)
+    found = []
+    if guard.limit is not None:
+        live = spec(deadline_s=max(guard.deadline_s or 0.0, LATENCY_D_S), announced=True)
+        found.append(Wanted(guard.name, guard, Source.LATENCY, Shape.RATE, live))
+        found.append(
+            Wanted(
+                f"{guard.name}.shadow",
+                guard,
+                Source.SHADOW_LATENCY,
+                Shape.RATE,
+                spec(deadline_s=PAIR_D_S),
+                stages="shadow",
+            )
+        )
+    if ratio_of(guard) is not None:
+        share = SeriesSpec(Form.SHARE, 0.0, Feed.VOTE, guard.block_s, SHARE_D_S)
+        found.append(Wanted(f"{guard.name}.ratio", guard, Source.LATENCY, Shape.SHARE, share, twin=False, calm=True))
+    return tuple(found)
+
+
+def _of_rate(guard: Guard) -> tuple[Wanted, ...]:
+    source = _source(guard)
+    found = []
+    if guard.limit is not None:
+        shape = Shape.SESSION if guard.feed == "session" and source is not Source.FEEDBACK else Shape.RATE
+        found.append(Wanted(guard.name, guard, source, shape, _absolute(guard, source, shape)))
+        if source is Source.ATTEMPTS:
+            # What fails after the guard's deadline counted as good there; here it does not.
+            late = msgspec.structs.replace(found[0].spec, deadline_s=LATE_D_S)
+            found.append(Wanted(f"{guard.name}.late", guard, source, Shape.RATE, late, asked=False))
+            shadow = SeriesSpec(Form.RATE, guard.limit, found[0].spec.feed, guard.block_s, PAIR_D_S)
+            found.append(
+                Wanted(f"{guard.name}.shadow", guard, Source.SHADOW_ERRORS, Shape.RATE, shadow, stages="shadow")
+            )
+    if guard.margin is not None:
+        # Booked when its block of dispatches is complete, in order: no second wait.
+        pair = SeriesSpec(Form.PAIR, guard.margin, Feed.PRODUCT, 1.0, 0.0)
+        found.append(Wanted(f"{guard.name}.margin", guard, source, Shape.MARGIN, pair, twin=False))
+    if guard.ratio is not None:
+        share = SeriesSpec(Form.SHARE, 0.0, Feed.PRODUCT, guard.block_s, SHARE_D_S, tolerated_ratio=guard.ratio)
+        calm = guard.ratio <= 1.0
+        found.append(Wanted(f"{guard.name}.ratio", guard, source, Shape.SHARE, share, twin=False, calm=calm))
+    return tuple(found)
+
+
+def _absolute(guard: Guard, source: Source, shape: Shape) -> SeriesSpec:
+    limit = guard.limit or 0.0
+    if shape is Shape.SESSION:
+        longest_s = conversation_s(guard)
+        return SeriesSpec(
+            Form.SESSION,
+            limit,
+            Feed.PRODUCT,
+            guard.block_s,
+            deadline_s=longest_s + TURN_S,
+            announced=True,
+            grace_s=min(TURN_S, longest_s),
+        )
+    feed = Feed.VOTE if guard.feed == "vote" else Feed.PRODUCT
+    if source is Source.FEEDBACK:
+        return SeriesSpec(Form.RATE, limit, feed, guard.block_s, guard.deadline_s or FEEDBACK_D_S)
+    if source is Source.ATTEMPTS:
+        deadline_s, overdue = guard.deadline_s or ERRORS_D_S, Overdue.GOOD
+    else:
+        deadline_s, overdue = guard.deadline_s or CHECK_D_S, Overdue.DROP
+    return SeriesSpec(Form.RATE, limit, feed, guard.block_s, deadline_s=deadline_s, announced=True, overdue=overdue)
+
+
+def _source(guard: Guard) -> Source:
+    if guard.metric == "error_rate":
+        return Source.ATTEMPTS
+    return Source.FEEDBACK if guard.metric == "feedback_rate" else Source.CHECKS
+
+
+def ratio_of(guard: Guard) -> float | None:
+    """Tolerated multiple of the baseline's latency, where that alone is the bound."""
+    return guard.ratio if guard.ratio is not None or guard.limit is not None else guard.or_ratio
+
+
+def conversation_s(guard: Guard) -> float:
+    """How long a conversation may last before it votes, for guards with session votes."""
+    return guard.deadline_s or CONVERSATION_S
+
+
+# values
+
+
+def attempt_value(outcome: Outcome, attempt: Attempt) -> float | None:
+    """1 = the pool failed, 0 = it answered, None = it says nothing about the pool (client's fault, busy, cancelled)."""
+    if attempt.failure:
+        return 1.0 if _blames(attempt.failure) else None
+    return 0.0 if outcome.result == Result.OK else None
+
+
+def leg_value(failure: str) -> float | None:
+    """The same for a shadow leg: legs that never ran are missing, not failed."""
+    if not failure:
+        return 0.0
+    return 1.0 if _blames(failure) or failure == "timeout" else None
+
+
+def _blames(failure: str) -> bool:
+    try:
+        return MEANINGS[Failure(failure)].blame
+    except ValueError:
+        return False
+
+
+def latency_of(metric: str, outcome: Outcome, attempt: Attempt) -> float | None:
+    """Seconds of one answered attempt; None = not measured. First tokens and totals count from the attempt's start."""
+    if attempt.failure or outcome.result != Result.OK:
+        return None
+    if metric == "ttft":
+        return outcome.ttft_s - attempt.started_s if outcome.ttft_s >= 0.0 else None
+    if metric == "total":
+        return attempt.took_s if attempt.took_s >= 0.0 else None
+    if metric == "token_gap":
+        return outcome.longest_gap_s if outcome.longest_gap_s >= 0.0 else None
+    return per_token_s(outcome.first_to_last_s, outcome.completion_tokens)
+
+
+def per_token_s(first_to_last_s: float, completion_tokens: int) -> float | None:
+    """Seconds per output token after the first; None for answers too short to say."""
+    if first_to_last_s < 0.0 or completion_tokens < 2:
+        return None
+    return first_to_last_s / (completion_tokens - 1)
+
+
+def timed_out(attempt: Attempt) -> bool:
+    """No first token came in time: slower than any limit."""
+    return attempt.failure in (Failure.FIRST_BYTE_TIMEOUT, Failure.TOTAL_TIMEOUT)
+
+
+def check_value(guard: Guard, inspection: Inspection | None) -> float | None:
+    """1 = the check failed, 0 = it held, None = nobody looked, or there was nothing to look at."""
+    if inspection is None:
+        return None
+    if guard.metric == "check":
+        return _verdict_value([inspection.verdict(Check(guard.check))]) if guard.check in set(Check) else None
+    wanted = _CLASSES[guard.metric]
+    if wanted in inspection.failures:
+        return 1.0
+    return _verdict_value([inspection.verdict(check) for check, kind in CLASS_OF.items() if kind is wanted])
+
+
+def hard_answer_value(inspection: Inspection | None) -> float | None:
+    """1 = the answer is of no use to anybody, 0 = it was looked at and is not, None = nobody looked."""
+    if inspection is None:
+        return None
+    return float(any(failure in _HARD for failure in inspection.failures))
+
+
+def _verdict_value(verdicts: list[Verdict]) -> float | None:
+    if Verdict.FAIL in verdicts:
+        return 1.0
+    return 0.0 if Verdict.PASS in verdicts else None

@@ -1,0 +1,286 @@
+"""From outcomes to the series of one (rollout, bucket): sessions, shares, margins and thresholds with their state.
+
+Owns what must be remembered between outcomes; values are ``guards``', statistics ``core.evidence``'s. Everything is
+booked by the second of arrival, so that the workers' announcements and the outcomes meet in the same block. Called by
+the engine on control's loop, and by the rehearsal with simulated outcomes.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from gateway.control import guards
+from gateway.control.guards import Shape, Source, Wanted
+from gateway.control.rollouts_margins import Margins
+from gateway.core.consequence import Consequence
+from gateway.core.consequence import Kind as ConsequenceKind
+from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
+from gateway.core.evidence.blocks import BAD, GOOD
+from gateway.core.evidence.latency import ControlQuantile, is_slow, is_slow_for_arm
+from gateway.core.evidence.pairs import PairLoss, in_hundredths
+from gateway.core.evidence.sessions import SessionVote, SessionVotes
+from gateway.core.evidence.shares import FirstFailures
+from gateway.core.evidence.timeline import block_number
+from gateway.core.quality import Inspection
+from gateway.model.outcome import Outcome
+from gateway.model.pair import Leg, Pair
+from gateway.model.proving import Rollout
+
+CULPRITS_MOST = 50
+_TOOLS = "tool_failure_rate"
+_TOOL_KINDS = frozenset({ConsequenceKind.TOOL_ERROR, ConsequenceKind.REPEATED_CALL})
+
+
+class BucketFeed:
+    """Feeds of one bucket. ``seen`` counts attempts per pool; ``culprits`` are the last bad requests per series."""
+
+    def __init__(self, judge: Judge, plan: Rollout, bucket: str, wanted: Iterable[Wanted], now_s: float) -> None:
+        self.plan = plan
+        self.bucket = bucket
+        self.wanted = tuple(wanted)
+        self.seen: dict[str, int] = {}
+        self.culprits: dict[str, deque[str]] = {}
+        self.shadowing = False
+        self.live = False
+        self._judge = judge
+        self._by_source: dict[Source, list[Wanted]] = {}
+        for one in self.wanted:
+            self._by_source.setdefault(one.source, []).append(one)
+        self._announced = [
+            one for one in self.wanted if one.spec.announced and one.shape is Shape.RATE and one.stages != "shadow"
+        ]
+        self._sessions: dict[SeriesKey, SessionVotes] = {}
+        self._first = {one.name: FirstFailures() for one in self.wanted if one.shape is Shape.SHARE}
+        self._margins = {one.name: Margins(one, now_s) for one in self.wanted if one.shape is Shape.MARGIN}
+        self._quantiles: dict[str, ControlQuantile] = {}
+        for one in self._by_source.get(Source.LATENCY, []):
+            self._quantiles.setdefault(one.guard.name, ControlQuantile(one.guard.quantile or 0.99))
+
+    def key(self, one: Wanted, pool: str) -> SeriesKey:
+        """The series of a pool."""
+        return SeriesKey(one.name, self.bucket, pool)
+
+    def keys(self, one: Wanted) -> Iterator[tuple[SeriesKey, SeriesSpec]]:
+        """Every series of a wanted one: the candidate's, and its twin where there is one."""
+        yield self.key(one, self.plan.candidate), one.spec
+        if one.twin:
+            yield self.key(one, self.plan.baseline), _measuring(one.spec)
+
+    # what comes in
+
+    def start(self, second: int, pool: str, number: int) -> None:
+        """Attempts at a pool that were dispatched; their outcomes are to come."""
+        if self._is_mine(pool):
+            for one in self._announced:
+                if one.twin or pool == self.plan.candidate:
+                    self._judge.announce(self.key(one, pool), second, number)
+
+    def take_outcome(self, outcome: Outcome) -> None:
+        """What is known without looking into the answer: errors and latencies, of every attempt."""
+        second = int(outcome.at)
+        for attempt in outcome.attempts:
+            pool = attempt.pool
+            if not self._is_mine(pool):
+                continue
+            self.seen[pool] = self.seen.get(pool, 0) + 1
+            value = guards.attempt_value(outcome, attempt)
+            for one in self._by_source.get(Source.ATTEMPTS, ()):
+                self._book(one, pool, second, value, outcome)
+            for one in self._by_source.get(Source.LATENCY, ()):
+                latency = guards.latency_of(one.guard.metric, outcome, attempt)
+                slow = guards.timed_out(attempt) and one.guard.metric in ("ttft", "total")
+                self._book_latency(one, pool, second, latency, outcome, slow=slow)
+
+    def take_checked(self, outcome: Outcome, inspection: Inspection | None, now_s: float) -> None:
+        """What the checks found, or that nobody looked: that resolves the request too."""
+        second = int(outcome.at)
+        for number, attempt in enumerate(outcome.attempts, start=1):
+            pool = attempt.pool
+            if not self._is_mine(pool):
+                continue
+            # Only the last attempt's answer reached anybody, and only that was looked at.
+            found = inspection if number == len(outcome.attempts) and not attempt.failure else None
+            for one in self._by_source.get(Source.CHECKS, ()):
+                value = guards.check_value(one.guard, found)
+                if one.shape is Shape.SESSION or (one.shape is Shape.MARGIN and one.guard.feed == "session"):
+                    if value is not None:
+                        self._turn(
+                            one, pool, outcome.conversation or outcome.request_id, second, value=value, now_s=now_s
+                        )
+                        self._blame(one, value, pool, outcome.request_id)
+                else:
+                    self._book(one, pool, second, value, outcome)
+            for one in self._by_source.get(Source.HARD_ANSWERS, ()):
+                self._book(one, pool, second, guards.hard_answer_value(found), outcome)
+
+    def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
+        """Feedback is its own guard; a failed or repeated tool call is one more bad turn of its conversation."""
+        subject = found.subject
+        if not self._is_mine(subject.pool):
+            return
+        second = int(subject.at)
+        if found.kind is ConsequenceKind.FEEDBACK:
+            for one in self._by_source.get(Source.FEEDBACK, ()):
+                self._book_plain(one, subject.pool, second, bad, subject.request_id)
+        elif found.kind in _TOOL_KINDS:
+            for one in self._by_source.get(Source.CHECKS, ()):
+                if one.guard.metric == _TOOLS and one.shape is Shape.SESSION:
+                    self._turn(one, subject.pool, subject.request_id, second, value=bad, now_s=now_s)
+                    self._blame(one, bad, subject.pool, subject.request_id)
+
+    def take_pair(self, pair: Pair, loss: PairLoss | None) -> None:
+        """A compared pair of shadow traffic."""
+        second = int(pair.at)
+        if not self._is_mine(pair.candidate.pool):
+            return
+        if loss is not None:
+            for one in self._by_source.get(Source.PAIRS, ()):
+                if one.guard.metric == "agreement":
+                    self._book_pair(one, second, loss, pair)
+            for one in self._by_source.get(Source.MISSING, ()):
+                self._accept(self.key(one, self.plan.candidate), second, float(loss.unscored))
+        if not self.shadowing:
+            return
+        for leg in (pair.candidate, pair.baseline):
+            for one in self._by_source.get(Source.SHADOW_ERRORS, ()):
+                value = guards.leg_value(leg.failure)
+                if value is not None:
+                    self._accept(self.key(one, leg.pool), second, value)
+                    self._blame(one, value, leg.pool, pair.request_id)
+            for one in self._by_source.get(Source.SHADOW_LATENCY, ()):
+                self._leg_latency(one, leg.pool, second, _latency_of_leg(one, leg), leg.failure)
+
+    def advance(self, now_s: float) -> None:
+        """Hand on the conversations that are over and the margins whose blocks are complete."""
+        for key, sessions in self._sessions.items():
+            for vote in sessions.finished(now_s):
+                self._vote(key, vote)
+        for one in self.wanted:
+            if one.shape is Shape.MARGIN:
+                for loss, count in self._margins[one.name].ripe(now_s):
+                    self._judge.accept(self.key(one, self.plan.candidate), now_s, loss, count)
+
+    def start_stage(self, at_s: float, *, shadowing: bool, live: bool) -> None:
+        """What was in the air belongs to the stage before."""
+        self.shadowing = shadowing
+        self.live = live
+        self.seen.clear()
+        for margins in self._margins.values():
+            margins.skip(at_s)
+
+    # booking
+
+    def _is_mine(self, pool: str) -> bool:
+        return pool in (self.plan.candidate, self.plan.baseline)
+
+    def _book(self, one: Wanted, pool: str, second: int, value: float | None, outcome: Outcome) -> None:
+        if one.shape not in (Shape.SHARE, Shape.MARGIN):
+            self._book_plain(one, pool, second, value, outcome.request_id)
+            return
+        if value is None:
+            return
+        if one.shape is Shape.SHARE:
+            self._share(one, pool, second, bad=value > 0.0, conversation=outcome.conversation or outcome.request_id)
+        else:
+            self._margins[one.name].add(second, value, candidate=pool == self.plan.candidate)
+        self._blame(one, value, pool, outcome.request_id)
+
+    def _book_plain(self, one: Wanted, pool: str, second: int, value: float | None, request_id: str) -> None:
+        if not one.twin and pool != self.plan.candidate:
+            return
+        key = self.key(one, pool)
+        if value is not None:
+            self._accept(key, second, value)
+            self._blame(one, value, pool, request_id)
+        elif one.spec.announced:
+            self._judge.series(key).accept_unscored(second)
+
+    def _book_latency(
+        self, one: Wanted, pool: str, second: int, latency: float | None, outcome: Outcome, *, slow: bool
+    ) -> None:
+        guard, quantiles = one.guard, self._quantiles[one.guard.name]
+        candidate = pool == self.plan.candidate
+        block = block_number(second, guard.block_s)
+        known = quantiles.threshold(block)
+        if one.shape is Shape.SHARE:
+            ratio = guards.ratio_of(guard)
+            if known is not None and ratio is not None and (latency is not None or slow):
+                late = is_slow_for_arm(latency, candidate=candidate, control_quantile=known, tolerated_ratio=ratio)
+                self._share(one, pool, second, bad=late, conversation=outcome.conversation or outcome.request_id)
+        else:
+            limit = guard.limit or 0.0
+            if guard.or_ratio is not None and known is not None:
+                limit = max(limit, guard.or_ratio * known)
+            value = float(is_slow(latency, limit)) if latency is not None or slow else None
+            self._book_plain(one, pool, second, value, outcome.request_id)
+        if latency is not None and not candidate:
+            quantiles.observe(block, latency)
+
+    def _leg_latency(self, one: Wanted, pool: str, second: int, latency: float | None, failure: str) -> None:
+        slow = failure in ("timeout", "first_byte_timeout")
+        if latency is not None or slow:
+            self._accept(self.key(one, pool), second, float(is_slow(latency, one.guard.limit or 0.0)))
+
+    def _book_pair(self, one: Wanted, second: int, loss: PairLoss, pair: Pair) -> None:
+        key = self.key(one, self.plan.candidate)
+        if loss.trip is None:
+            self._judge.series(key).accept_unscored(second)
+        else:
+            self._accept(key, second, in_hundredths(loss.trip))
+            self._blame(one, float(loss.trip > (one.guard.margin or 0.0)), self.plan.candidate, pair.request_id)
+
+    def _share(self, one: Wanted, pool: str, second: int, *, bad: bool, conversation: str) -> None:
+        first = self._first[one.name]
+        if not first.counts(conversation, second):
+            return
+        if bad:
+            first.failed(conversation, second)
+        lane = CANDIDATE if pool == self.plan.candidate else BASELINE
+        self._judge.accept(self.key(one, self.plan.candidate), second, BAD if bad else GOOD, 1, lane)
+
+    def _turn(self, one: Wanted, pool: str, conversation: str, second: int, *, value: float, now_s: float) -> None:
+        if not one.twin and one.shape is not Shape.MARGIN and pool != self.plan.candidate:
+            return
+        key = self.key(one, pool)
+        sessions = self._sessions.get(key)
+        if sessions is None:
+            longest_s = guards.conversation_s(one.guard)
+            idle_s = min(guards.IDLE_S, longest_s / 2)
+            sessions = self._sessions[key] = SessionVotes(idle_s, longest_s=longest_s)
+        held = len(sessions)
+        votes = sessions.turn(conversation, second, value > 0.0, now_s)
+        # A new conversation is open now unless it voted at once; the block waits for its vote.
+        opened = len(sessions) + len(votes) - held
+        if opened > 0 and one.shape is Shape.SESSION:
+            self._judge.announce(key, second, opened)
+        for vote in votes:
+            self._vote(key, vote)
+
+    def _vote(self, key: SeriesKey, vote: SessionVote) -> None:
+        margins = self._margins.get(key.guard)
+        if margins is None:
+            self._accept(key, vote.started_s, vote.share)
+        else:
+            margins.add(int(vote.started_s), vote.share, candidate=key.pool == self.plan.candidate)
+
+    def _accept(self, key: SeriesKey, second: float, value: float) -> None:
+        self._judge.accept(key, second, value)
+
+    def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
+        if value > 0.0 and pool == self.plan.candidate:
+            self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
+
+
+def _latency_of_leg(one: Wanted, leg: Leg) -> float | None:
+    if leg.failure:
+        return None
+    if one.guard.metric == "tpot":
+        return guards.per_token_s(leg.first_to_last_s, leg.completion_tokens)
+    seconds = {"ttft": leg.ttft_s, "total": leg.total_s}.get(one.guard.metric, -1.0)
+    return seconds if seconds >= 0.0 else None
+
+
+def _measuring(spec: SeriesSpec) -> SeriesSpec:
+    """A baseline's series: what it measures of dependence is used for all pools."""
+    return msgspec.structs.replace(spec, measures_dependence=True)
