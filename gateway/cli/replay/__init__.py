@@ -171,7 +171,7 @@ def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
         grid.add_row(
             totals.pool + ("" if index else ", baseline"),
             str(totals.sent),
-            _share(values["failed"]),
+            str(totals.failed),
             _time(values["first_byte_s"]["p50"]),
             _time(values["total_s"]["p50"]),
             _time(values["total_s"]["p95"]),
