@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
-from gateway.store.engine import StoreError, open_engine, url_of
+from gateway.store.engine import StoreError, open_engine, open_reader, url_of
+from gateway.store.migrate import require_current, upgrade
 
 
 def test_the_default_is_a_file_in_the_state_directory(tmp_path: Path) -> None:
@@ -31,3 +34,29 @@ def test_sqlite_runs_in_wal(tmp_path: Path) -> None:
     """Readers do not wait for the writer."""
     with open_engine(url_of(None, tmp_path)).connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_a_reader_creates_and_changes_nothing(tmp_path: Path) -> None:
+    """A wrong path is an error and no new file; an existing database cannot be written through a reader."""
+    missing = url_of(None, tmp_path)
+    with pytest.raises(StoreError, match="no database"):
+        open_reader(missing)
+    assert list(tmp_path.iterdir()) == []
+    writer = open_engine(missing)
+    upgrade(writer)
+    writer.dispose()
+    reader = open_reader(missing)
+    require_current(reader)
+    with pytest.raises(OperationalError, match="readonly"), reader.begin() as connection:
+        connection.execute(text("DELETE FROM requests"))
+
+
+def test_a_reader_sees_what_a_writer_committed(tmp_path: Path) -> None:
+    """While the gateway writes, as a report does."""
+    writer = open_engine(url_of(None, tmp_path))
+    upgrade(writer)
+    reader = open_reader(url_of(None, tmp_path))
+    with writer.begin() as connection:
+        connection.execute(text("INSERT INTO deployments (hash, first_seen_at, record) VALUES ('h', 1, '{}')"))
+    with reader.connect() as connection:
+        assert connection.execute(text("SELECT hash FROM deployments")).scalar_one() == "h"

@@ -6,7 +6,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, text
 
 from gateway.store.engine import StoreError
-from gateway.store.migrate import upgrade
+from gateway.store.migrate import require_current, upgrade
 from gateway.store.tables import metadata
 
 
@@ -28,3 +28,16 @@ def test_a_newer_database_is_refused_with_the_mend(engine: Engine) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreError, match="newer than this version"):
         upgrade(engine)
+
+
+def test_readers_insist_on_this_versions_schema(engine: Engine) -> None:
+    """A report over another schema would fail in the middle, or worse, not fail."""
+    require_current(engine)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    with pytest.raises(StoreError, match="has schema 0001"):
+        require_current(engine)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM alembic_version"))
+    with pytest.raises(StoreError, match="holds no records"):
+        require_current(engine)
