@@ -45,6 +45,8 @@ COVERED_BY = {
     "cli/vectors/meters.py": "tests/unit/cli/test_vectors.py",
     "cli/vectors/report.py": "tests/unit/cli/test_vectors.py",
     "cli/vectors/sections.py": "tests/unit/cli/test_vectors.py",
+    "core/report/rows.py": "tests/unit/core/report/test_tally.py",
+    "core/report/values.py": "tests/unit/core/report/test_build.py",
     "store/aftermath.py": "tests/unit/store/test_others.py",
     "store/deployments.py": "tests/unit/store/test_others.py",
     "store/retention.py": "tests/unit/store/test_others.py",

@@ -4,6 +4,8 @@ import json
 
 from gateway.core.report import Report, RequestRow, Tally, build
 
+EVIL = '<script>alert("x")</script>|`a`[b](c)\n&'
+
 PASSED = '[["json","pass"],["empty","pass"],["repetition","pass"]]'
 BROKEN = '[["json","fail"],["empty","pass"],["repetition","pass"]]'
 
@@ -57,3 +59,12 @@ def report(number: int = 400, broken: int = 80) -> Report:
         failed = index < broken
         tally.add(int4(at=1_700_000_000.0 + index, score=0.2 if failed else 1.0, findings=BROKEN if failed else PASSED))
     return build(tally, 1_700_001_000.0)
+
+
+def evil_report() -> Report:
+    """Names that would break every format."""
+    tally = Tally()
+    tally.add_requests(
+        [row(bucket=EVIL, model=EVIL), int4(bucket=EVIL, model=EVIL, pool="<b>"), row(pool="", bucket=EVIL)]
+    )
+    return build(tally, 0.0)
