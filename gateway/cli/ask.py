@@ -132,6 +132,6 @@ def _estimate(table: Table, reading: Reading) -> Estimate:
         reading.texts,
         bounds_of(table),
         tokenizer,
-        Correction(),
+        Correction.fresh(table.models[named[0]].tokenizer),
         default_output_tokens=table.classifier.default_output_tokens,
     )

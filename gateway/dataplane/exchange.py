@@ -21,8 +21,8 @@ from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
 if TYPE_CHECKING:
+    from gateway.dataplane.mirrored import Job
     from gateway.dataplane.relay import Relay
-    from gateway.dataplane.shadow import Job
 
 NO_FACTS = Facts(Api.OTHER, "")
 NO_INFO = AnswerInfo()
@@ -61,6 +61,7 @@ class Exchange:
         "api",
         "attempts",
         "attempts_most",
+        "began_at",
         "body",
         "bytes_in",
         "caller",
@@ -76,7 +77,6 @@ class Exchange:
         "error_code",
         "estimate",
         "events",
-        "expires",
         "extra_fields",
         "facts",
         "failure",
@@ -84,12 +84,12 @@ class Exchange:
         "generation",
         "job",
         "longest_gap_s",
+        "mirrored",
         "on_finish",
         "path",
         "pool_fields",
         "profile",
         "queued_at",
-        "ready_at",
         "relay",
         "request",
         "request_id",
@@ -129,7 +129,7 @@ class Exchange:
         self.capture: Taking | None = None
         self.capture_for_pair = False  # kept for a shadow pair only: the checks did not ask for it
         self.job: Job | None = None
-        self.expires = False  # ``due`` ends it even while an attempt runs
+        self.mirrored = False  # a shadow leg: ``due`` ends it while an attempt runs, and it moves no client's breaker
         self.facts = NO_FACTS
         self.conversation = b""
         self.profile: Profile | None = None
@@ -139,7 +139,7 @@ class Exchange:
         self.attempts: list[Attempt] = []
         self.attempts_most = generation.table.settings.attempts
         self.usage = NO_INFO
-        self.ready_at = self.queued_at = self.admitted_at = 0.0
+        self.began_at = self.queued_at = self.admitted_at = 0.0
         self.content_at = self.content_last_at = 0.0
         self.longest_gap_s = -1.0
         self.estimate: Estimate | None = None
@@ -184,7 +184,7 @@ class Exchange:
 
     def on_due(self, now: float) -> None:
         """The time in the admission queue is over, or a shadow leg has run too long."""
-        if self.expires:
+        if self.mirrored:
             self.failure = self.failure or "timeout"
             self.gone()
         elif self.relay is None and not self.finished:
@@ -250,7 +250,7 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         tuple(exchange.attempts),
         decision.constraints if decision else (),
         queue_s,
-        max(0.0, started - exchange.ready_at - queue_s) if exchange.ready_at else -1.0,
+        max(0.0, started - exchange.began_at - queue_s) if exchange.began_at and exchange.admitted_at else -1.0,
         exchange.content_at - exchange.started_at if exchange.content_at else -1.0,
         exchange.content_last_at - exchange.content_at if exchange.content_at else -1.0,
         now - exchange.started_at,

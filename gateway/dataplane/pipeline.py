@@ -117,6 +117,7 @@ class Pipeline:
             wall_at=self._wall(),
             on_finish=self._ended,
         )
+        exchange.began_at = self._clock()
         try:
             self._begin(exchange, current)
         except Exception as error:  # a fault of ours may cost this request its answer, never the worker
@@ -191,7 +192,6 @@ class Pipeline:
         self.deciding.decide(exchange)
         if exchange.facts.api in GENERATING:
             self._capture(exchange)
-        exchange.ready_at = self._clock()
         self._admission.admit(exchange)
         if exchange.generation.table.shadows and exchange.profile is not None and not exchange.finished:
             self.mirror.consider(exchange, exchange.profile)
@@ -260,4 +260,4 @@ class Pipeline:
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
         self._on_finish(exchange, result, status)
         if exchange.job is not None:
-            exchange.job.primary_ended(exchange, result, self._clock())
+            self.mirror.primary_ended(exchange.job, exchange, result)

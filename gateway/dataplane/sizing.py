@@ -15,11 +15,12 @@ UNKNOWN = ("bytes", "")  # for a model that the table does not know: its request
 class Sizes:
     """What sizing needs of one generation."""
 
-    __slots__ = ("bounds", "default_output", "tokenizers")
+    __slots__ = ("bounds", "default_output", "specs", "tokenizers")
 
     def __init__(self, table: Table) -> None:
         self.bounds = bounds_of(table)
         self.default_output = table.classifier.default_output_tokens
+        self.specs = {name: model.tokenizer for name, model in table.models.items()}
         self.tokenizers: dict[str, Tokenizer] = {
             name: load_tokenizer(model.tokenizer) for name, model in table.models.items()
         }
@@ -41,7 +42,7 @@ class Sizing:
             reading.texts,
             sizes.bounds,
             sizes.tokenizers.get(model, self._unknown),
-            self._corrections.get(model) or Correction(),
+            self._correction(model, sizes),
             default_output_tokens=sizes.default_output,
         )
 
@@ -54,6 +55,13 @@ class Sizing:
         if facts.tools or facts.images or facts.audio:
             return
         correction = self._corrections.get(model)
+        if correction is not None:
+            correction.observe(estimate, reported, cached)
+
+    def _correction(self, model: str, sizes: Sizes) -> Correction:
+        correction = self._corrections.get(model)
         if correction is None:
-            correction = self._corrections[model] = Correction()
-        correction.observe(estimate, reported, cached)
+            correction = Correction.fresh(sizes.specs.get(model, UNKNOWN))
+            if model in sizes.specs:
+                self._corrections[model] = correction
+        return correction

@@ -74,7 +74,7 @@ def test_an_outcome_of_a_request_that_reached_nothing() -> None:
 def test_the_wait_in_the_queue_is_no_overhead() -> None:
     """Queue wait and the gateway's own time are told apart."""
     made, _, _ = exchange()
-    made.ready_at, made.queued_at, made.admitted_at = 10.1, 10.2, 12.2
+    made.began_at, made.queued_at, made.admitted_at = 10.1, 10.2, 12.2
     outcome = outcome_of(made, Result.OK, 200, 13.0, 0)
     assert abs(outcome.queue_s - 2.0) < 1e-9
     assert abs(outcome.overhead_s - 0.1) < 1e-9

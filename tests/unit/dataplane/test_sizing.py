@@ -42,3 +42,13 @@ def test_models_learn_apart() -> None:
     sizing, before = Sizing(), estimated(Sizing())
     sizing.learn("other", Facts(Api.CHAT, "other"), SEEN, 8_000, 0)
     assert estimated(sizing) == before
+
+
+def test_nothing_known_means_caution_and_reports_replace_it() -> None:
+    """The first estimate errs upwards; what the runtime reports decides from then on."""
+    sizing = Sizing()
+    first = estimated(sizing)
+    assert first > 1_080
+    for _ in range(200):
+        sizing.learn(MODEL, Facts(Api.CHAT, MODEL), SEEN, 4_000, 0)
+    assert estimated(sizing) < first / 1.1
