@@ -25,6 +25,7 @@ from gateway.model.outcome import Capture, Outcome
 BATCH = 24
 BATCH_BYTES = 512 * 1024
 WAITING_BYTES = 64 * 1024 * 1024
+SCORE_S = 60.0  # for a batch, which takes a fraction of a second: beyond it a check hangs
 
 _log = structlog.get_logger("control.scoring")
 
@@ -47,15 +48,16 @@ Subscriber = Callable[[Sequence[Scored]], None]
 class Scoring:
     """The stage between recording and everything that wants checked outcomes. ``processes`` 0 = check nothing."""
 
-    def __init__(self, processes: int, waiting_bytes: int = WAITING_BYTES) -> None:
+    def __init__(self, processes: int, waiting_bytes: int = WAITING_BYTES, score_s: float = SCORE_S) -> None:
         self.skipped = Counter(
             "quantgate_checks_skipped_total", "Answers that were to be checked and were not, by why.", ("why",)
         )
         self._processes = processes
         self._waiting_most = waiting_bytes
+        self._score_s = score_s
         self._waiting: deque[Outcome] = deque()
         self._waiting_bytes = 0
-        self._running = 0
+        self._under_way: dict[asyncio.Task[None], list[Outcome]] = {}
         self._pool: ProcessPoolExecutor | None = None
         self._subscribers: list[tuple[str, Subscriber]] = []
         self._idle = asyncio.Event()
@@ -90,10 +92,11 @@ class Scoring:
         """Let a scorer process do other work of its kind. Raises ``ScorerDiedError``."""
         if self._processes == 0:
             raise ScorerDiedError
+        pool = self._executor()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor(), work, data)
+            return await asyncio.get_running_loop().run_in_executor(pool, work, data)
         except BrokenProcessPool:
-            self._pool = None
+            self._broke(pool)
             _log.error("scorer_died")
             raise ScorerDiedError from None
 
@@ -108,17 +111,20 @@ class Scoring:
             async with asyncio.timeout(within_s):
                 await self._idle.wait()
         except TimeoutError:
-            left = [Scored(outcome) for outcome in self._waiting]
+            left = [*self._waiting, *(outcome for batch in self._under_way.values() for outcome in batch)]
+            for task in self._under_way:
+                task.cancel()
             self._waiting.clear()
-            self.skipped.add(("stopping",), len(left))
-            self._publish(left)
+            self._waiting_bytes = 0
+            self._under_way.clear()
+            self._give_up(left, "stopping")
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _feed(self) -> None:
         """Keep every process busy with one batch running and one waiting."""
-        while self._waiting and self._running < 2 * self._processes:
+        while self._waiting and len(self._under_way) < 2 * self._processes:
             batch: list[Outcome] = []
             size = 0
             while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
@@ -126,33 +132,49 @@ class Scoring:
                 batch.append(outcome)
                 size += _size(outcome.capture)
             self._waiting_bytes -= size
-            self._running += 1
             self._idle.clear()
             task = asyncio.get_running_loop().create_task(self._score(batch), name="score")
+            self._under_way[task] = batch
             task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._running -= 1
+        batch = self._under_way.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
-            _log.error("scoring_failed", error=repr(task.exception()))
+            _log.error("scoring_failed", error=type(task.exception()).__name__)
+            self._give_up(batch or [], "failed")
         self._feed()
-        if self._running == 0 and not self._waiting:
+        if not self._under_way and not self._waiting:
             self._idle.set()
 
     async def _score(self, batch: list[Outcome]) -> None:
         texts = [(capture.request, capture.answer) for outcome in batch if (capture := outcome.capture) is not None]
+        pool = self._executor()
         try:
-            data = await asyncio.get_running_loop().run_in_executor(self._executor(), scorer_process.score_batch, texts)
+            async with asyncio.timeout(self._score_s):
+                data = await asyncio.get_running_loop().run_in_executor(pool, scorer_process.score_batch, texts)
             scored = [
                 Scored(outcome, scores.inspection, scores.trace)
                 for outcome, scores in zip(batch, scorer_process.decode(data), strict=True)
             ]
         except BrokenProcessPool:
-            self._pool = None
-            self.skipped.add(("scorer_died",), len(batch))
+            self._broke(pool)
             _log.error("scorer_died", batch=len(batch))
-            scored = [Scored(outcome) for outcome in batch]
+            self._give_up(batch, "scorer_died")
+            return
+        except TimeoutError:
+            self._broke(pool)
+            for process in list((pool._processes or {}).values()):  # nothing else ends a check that hangs
+                process.kill()
+            _log.error("scorer_hangs", batch=len(batch))
+            self._give_up(batch, "too_slow")
+            return
         self._publish(scored)
+
+    def _give_up(self, batch: Sequence[Outcome], why: str) -> None:
+        """These go on unchecked."""
+        if batch:
+            self.skipped.add((why,), len(batch))
+            self._publish([Scored(outcome) for outcome in batch])
 
     def _executor(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -160,6 +182,11 @@ class Scoring:
                 self._processes, mp_context=multiprocessing.get_context("spawn"), initializer=scorer_process.start
             )
         return self._pool
+
+    def _broke(self, pool: ProcessPoolExecutor) -> None:
+        """The next batch gets new processes; several batches may find the same pool broken."""
+        if self._pool is pool:
+            self._pool = None
 
     def _publish(self, scored: Sequence[Scored]) -> None:
         for name, subscriber in self._subscribers:

@@ -1,0 +1,124 @@
+"""What became of answers later: joined to the answer it is about, and only its own tenant may judge it."""
+
+from typing import Any
+
+from gateway.control.joining import WAIT_S, Joining
+from gateway.core.consequence import Kind
+from gateway.model.messages import Feedback
+from gateway.store.aftermath import Consequence
+from tests.unit.control.conftest import outcome
+from tests.unit.control.exchanges import batch, called, scored, told
+
+AT = 1_700_000_000.25
+
+
+class Heard:
+    """A joiner with everything it passes on."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.kept: list[Consequence] = []
+        self.badness: list[tuple[Kind, str, float]] = []
+        self.joining = Joining(self.kept.append, most)
+        self.joining.subscribe(lambda found, bad: self.badness.append((found.kind, found.subject.request_id, bad)))
+
+    def answers(self, *ids: str, **fields: Any) -> None:
+        self.joining.take_outcomes(batch(*(outcome(request_id=name, **fields) for name in ids)))
+
+    def says(self, request_id: str, score: float = 0.0, tenant: str = "acme", label: str = "", at: float = AT) -> None:
+        self.joining.take_feedback(Feedback(0, at, tenant, request_id, label, score))
+
+    @property
+    def ignored(self) -> dict[str, float]:
+        return {key[0]: row[0] for key, row in self.joining.ignored.rows.items()}
+
+
+def test_feedback_counts_for_the_pool_that_answered() -> None:
+    """A low score is bad, a high one good; a label alone is kept and judges nothing."""
+    heard = Heard()
+    heard.answers("a", "b", "c", pool="int4")
+    heard.says("a", 0.2, label="rude")
+    heard.says("b", 0.5)
+    heard.says("c", -1.0, label="odd")
+    assert heard.badness == [(Kind.FEEDBACK, "a", 1.0), (Kind.FEEDBACK, "b", 0.0)]
+    assert [(found.request_id, found.pool, found.label, found.score) for found in heard.kept] == [
+        ("a", "int4", "rude", 0.2),
+        ("b", "int4", "", 0.5),
+        ("c", "int4", "odd", None),
+    ]
+    counted = {key[3]: row[0] for key, row in heard.joining.counted.rows.items()}
+    assert counted == {"bad": 1, "good": 1, "none": 1}
+
+
+def test_another_tenants_feedback_is_ignored_and_counted() -> None:
+    """Who guesses a request id cannot roll a pool back."""
+    heard = Heard()
+    heard.answers("a")
+    heard.says("a", tenant="mallory")
+    assert (heard.kept, heard.badness, heard.ignored) == ([], [], {"other_tenant": 1})
+
+
+def test_feedback_may_come_before_its_outcome() -> None:
+    """An application can be quicker than the worker's next batch; then it waits, also for the check of its tenant."""
+    heard = Heard()
+    heard.says("a", 0.0)
+    heard.says("b", 0.0, tenant="mallory")
+    assert heard.kept == []
+    heard.answers("a", "b")
+    assert [found.request_id for found in heard.kept] == ["a"]
+    assert heard.ignored == {"other_tenant": 1}
+
+
+def test_feedback_on_nothing_is_given_up_after_a_while() -> None:
+    """A wrong id, a request that failed, one from long ago: counted as unknown, and forgotten."""
+    heard = Heard()
+    heard.answers("failed", result="upstream_error")
+    heard.says("failed")
+    heard.says("never")
+    assert heard.ignored == {}
+    heard.answers("later", at=AT + WAIT_S + 1)
+    assert heard.ignored == {"unknown_request": 2}
+    heard.answers("never", at=AT + WAIT_S + 2)
+    assert heard.kept == []
+
+
+def test_memory_of_answers_is_bounded() -> None:
+    """The oldest are forgotten."""
+    heard = Heard(most=3)
+    heard.answers("a", "b", "c", "d", "e")
+    for name in "abcde":
+        heard.says(name)
+    assert [found.request_id for found in heard.kept] == ["c", "d", "e"]
+
+
+def test_a_failed_tool_counts_against_the_answer_that_called_it() -> None:
+    """Not against the pool that happened to serve the turn with the result."""
+    heard = Heard()
+    heard.joining.take_scored([scored("first", trace=called("call-1"), pool="int4")])
+    heard.joining.take_scored([scored("second", trace=told("call-1", True), pool="bf16")])
+    assert heard.badness == [(Kind.TOOL_ERROR, "first", 1.0)]
+    assert [(found.pool, found.by_request_id) for found in heard.kept] == [("int4", "second")]
+
+
+def test_tenants_cannot_touch_each_others_calls() -> None:
+    """The same call id of another tenant joins nothing."""
+    heard = Heard()
+    heard.joining.take_scored([scored("first", trace=called("call-1"))])
+    heard.joining.take_scored([scored("second", trace=told("call-1", True), tenant="mallory")])
+    assert heard.kept == []
+
+
+def test_a_repeated_call_counts_against_the_answer_that_repeats() -> None:
+    """The model saw the result and asked the same again."""
+    heard = Heard()
+    heard.joining.take_scored([scored("first", trace=called("call-1", b"same"))])
+    heard.joining.take_scored([scored("second", trace=told("call-1", False, b"same"))])
+    assert heard.badness == [(Kind.REPEATED_CALL, "second", 1.0)]
+
+
+def test_the_policys_bounds_reach_the_joiner() -> None:
+    """After its time a call is forgotten."""
+    heard = Heard()
+    heard.joining.configure(100, 10.0)
+    heard.joining.take_scored([scored("first", trace=called("call-1"), at=AT)])
+    heard.joining.take_scored([scored("second", trace=told("call-1", True), at=AT + 11)])
+    assert heard.kept == []
