@@ -36,7 +36,7 @@ def runs_to_bad(bad: NDArray[np.bool_]) -> Iterator[Counts]:
 
 
 def runs_to_share(shares: NDArray[np.float64]) -> Iterator[Counts]:
-    """The same for shares: zeros only lose, and every positive share of at most 20 turns is above the limit."""
+    """The same for shares: zeros only lose, so they are fed with the share after them."""
     zeros = 0
     for share in shares.tolist():
         if share:

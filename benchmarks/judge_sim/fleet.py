@@ -18,7 +18,7 @@ BUSIEST_PER_S, QUIETEST_PER_S = 2.0, 0.002
 BUDGET_PER_DAY = 5.0
 BLOCK_S = 10.0
 DAY_S = 86_400.0
-DAYS = 60
+DAYS = 45
 CHUNK_BLOCKS = 360
 
 SCENARIOS = (
@@ -32,10 +32,12 @@ SCENARIOS = (
 def fleet_rows(days: float, seed: int = 75) -> Iterator[Row]:
     """Trips a day against the documented ones and against the budget."""
     for number, (name, dependent, rate, expected, reference_error) in enumerate(SCENARIOS):
-        trips = fleet_trips(np.random.default_rng([seed, number]), days, rate, dependent=dependent)
-        per_day = trips / days
+        # Where hardly anything trips, fewer days show it as well.
+        simulated = days if expected >= 1.0 else days / 3.0
+        trips = fleet_trips(np.random.default_rng([seed, number]), simulated, rate, dependent=dependent)
+        per_day = trips / simulated
         # Shared luck makes trips come together; the error is then that of fewer, larger events.
-        error = math.sqrt(max(per_day, expected) * (3.0 if dependent else 1.0) / days)
+        error = math.sqrt(max(per_day, expected) * (3.0 if dependent else 1.0) / simulated)
         slack = 3.0 * math.hypot(error, reference_error)
         yield Row(
             f"7.5 {name}: trips a day",
@@ -43,7 +45,7 @@ def fleet_rows(days: float, seed: int = 75) -> Iterator[Row]:
             f"{per_day:.2f}",
             f"± {slack:.2f}, <= {BUDGET_PER_DAY:g}",
             abs(per_day - expected) <= slack and per_day <= BUDGET_PER_DAY,
-            f"{days:g} days, {SERIES} series",
+            f"{simulated:g} days, {SERIES} series",
         )
 
 

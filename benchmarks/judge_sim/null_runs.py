@@ -24,6 +24,7 @@ from benchmarks.judge_sim.streams import (
 )
 from gateway.core.evidence.feeds import Feed
 from gateway.core.evidence.ladders import rate_ladder
+from gateway.core.evidence.sessions import MOST_TURNS
 
 LIMIT = 0.01
 LUMP = 0.01
@@ -71,31 +72,38 @@ def null_rows(runs: int, seed: int = 76) -> Iterator[Row]:
     """Rows of the table, from ``runs`` runs each."""
     for number, stream in enumerate(STREAMS):
         rng = np.random.default_rng([seed, number])
-        trips = [0] * len(stream.expected)
+        trips: list[int] = []
         for start in range(0, runs, CHUNK):
             traffic = stream.draw(rng, min(CHUNK, runs - start))
-            for column, count in enumerate(_trips(traffic)):
-                trips[column] += count
+            counts = _trips(traffic)
+            trips = [one + other for one, other in zip(trips or [0] * len(counts), counts, strict=True)]
         for feed, expected, count in zip(FEEDS, stream.expected, trips, strict=False):
             yield share_row(f"7.6 {stream.name}: {feed}", expected, count, runs)
         if number == 0 and runs >= RUNS:
-            share = trips[0] / runs
-            bound = f"<= {INDEPENDENT_AT_MOST:.1%}"
-            yield Row("11 independent, product", bound, f"{share:.2%}", "none", share <= INDEPENDENT_AT_MOST)
+            yield _promise_row("11 independent, product", INDEPENDENT_AT_MOST, trips[0], runs)
+        if len(trips) > len(stream.expected):
+            name = f"7.6 {stream.name}: votes every {MOST_TURNS} turns"
+            yield _promise_row(name, LUMP + 3.0 * (LUMP / runs) ** 0.5 if runs < RUNS else LUMP, trips[-1], runs)
+
+
+def _promise_row(name: str, at_most: float, count: int, runs: int) -> Row:
+    share = count / runs
+    return Row(name, f"<= {at_most:.2%}", f"{share:.2%}", "none", share <= at_most, f"{runs} runs")
 
 
 def _trips(traffic: Traffic) -> list[int]:
-    """Tripped runs per feed; session votes only where there are conversations."""
+    """Tripped runs per feed; where there are conversations also session votes, of whole ones and every 20 turns."""
     talk = traffic if isinstance(traffic, Conversations) else None
     bad = traffic.bad if isinstance(traffic, Conversations) else traffic
     ladder = rate_ladder(LIMIT)
-    trips = [0, 0, 0] if talk is None else [0, 0, 0, 0]
+    trips = [0, 0, 0] if talk is None else [0, 0, 0, 0, 0]
     for run in range(bad.shape[0]):
         row = bad[run]
         trips[0] += first_trip(ladder, Feed.PRODUCT, LUMP, runs_to_bad(row)) is not None
         trips[1] += first_trip(ladder, Feed.VOTE, LUMP, equal_blocks(row, 50)) is not None
         trips[2] += first_trip(ladder, Feed.VOTE, LUMP, equal_blocks(row, 200)) is not None
         if talk is not None:
-            shares = runs_to_share(session_shares(talk, run))
-            trips[3] += first_trip(ladder, Feed.PRODUCT, LUMP, shares) is not None
+            for column, most_turns in ((3, None), (4, MOST_TURNS)):
+                shares = runs_to_share(session_shares(talk, run, most_turns))
+                trips[column] += first_trip(ladder, Feed.PRODUCT, LUMP, shares) is not None
     return trips

@@ -1,7 +1,7 @@
 """Rows of the result table: what was expected, what was measured, how far apart they may be."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -46,19 +46,24 @@ def _half_unit(percent: float) -> float:
     return 0.05 if percent < 10.0 else 0.5
 
 
+_WIDTHS = (62, 24, 10, 18, 8)
+"""Column widths; fixed, so that rows appear as they are known and not after a quarter of an hour."""
+
+_HEADS = ("claim", "expected", "measured", "tolerance", "verdict", "note")
+
+
 def print_rows(rows: Iterable[Row]) -> bool:
-    """Print the table; True if every row holds."""
-    listed = list(rows)
-    heads = ("claim", "expected", "measured", "tolerance", "verdict", "note")
-    cells = [
-        heads,
-        *((r.name, r.expected, r.measured, r.tolerance, "ok" if r.holds else "FAILED", r.note) for r in listed),
-    ]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(heads))]
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    return all(row.holds for row in listed)
+    """Print the table row by row; True if every row holds."""
+    print(_line(_HEADS))
+    failed = 0
+    for row in rows:
+        verdict = "ok" if row.holds else "FAILED"
+        print(_line((row.name, row.expected, row.measured, row.tolerance, verdict, row.note)), flush=True)
+        failed += not row.holds
+    print(f"{failed} claims do not hold" if failed else "every claim holds")
+    return failed == 0
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (row.name, row.expected, row.measured, row.tolerance, "ok" if row.holds else "FAILED", row.note)
+def _line(cells: Sequence[str]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False))
+    return "  ".join((*padded, cells[-1])).rstrip()

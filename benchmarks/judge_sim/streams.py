@@ -17,8 +17,6 @@ BURST_RATE = 0.80
 BURST_BACKGROUND = 0.002
 CONVERSATIONS = 20
 MEAN_TURNS = 10
-VOTE_TURNS = 20
-"""A session vote closes at 20 turns; longer conversations go on as another vote."""
 
 
 def independent(rng: np.random.Generator, runs: int, requests: int, rate: float) -> Bools:
@@ -38,13 +36,13 @@ def bursts(rng: np.random.Generator, runs: int, requests: int, start_rate: float
 
 
 class Conversations(NamedTuple):
-    """Outcomes in order of the requests, and for each request the number of the session vote it belongs to.
+    """Outcomes in order of the requests, and for each request the number of its conversation.
 
-    ``closed`` tells for each (run, vote) whether that vote was complete within the run.
+    ``closed`` tells for each (run, conversation) whether it ended within the run.
     """
 
     bad: Bools
-    votes: NDArray[np.int32]
+    talks: NDArray[np.int32]
     closed: Bools
 
 
@@ -58,37 +56,43 @@ def conversations(rng: np.random.Generator, runs: int, requests: int, rate: floa
     every = np.arange(runs)
     rates = rng.beta(alpha, beta, size=(runs, CONVERSATIONS))
     left = rng.geometric(1.0 / MEAN_TURNS, size=(runs, CONVERSATIONS))
-    turns = np.zeros((runs, CONVERSATIONS), dtype=np.int32)
-    vote = np.tile(np.arange(CONVERSATIONS, dtype=np.int32), (runs, 1))
-    next_vote = np.full(runs, CONVERSATIONS, dtype=np.int32)
+    talk = np.tile(np.arange(CONVERSATIONS, dtype=np.int32), (runs, 1))
+    next_talk = np.full(runs, CONVERSATIONS, dtype=np.int32)
     bad = np.empty((runs, requests), dtype=np.bool_)
-    votes = np.empty((runs, requests), dtype=np.int32)
+    talks = np.empty((runs, requests), dtype=np.int32)
     closed = np.zeros((runs, requests + CONVERSATIONS), dtype=np.bool_)
     for at in range(requests):
         which = rng.integers(CONVERSATIONS, size=runs)
         bad[:, at] = rng.random(runs) < rates[every, which]
-        votes[:, at] = vote[every, which]
+        talks[:, at] = talk[every, which]
         left[every, which] -= 1
-        turns[every, which] += 1
-        over = left[every, which] <= 0
-        done = every[over | (turns[every, which] >= VOTE_TURNS)]
-        if done.size:
-            closed[done, vote[done, which[done]]] = True
-            vote[done, which[done]] = next_vote[done]
-            next_vote[done] += 1
-            turns[done, which[done]] = 0
-        ended = every[over]
+        ended = every[left[every, which] <= 0]
         if ended.size:
-            rates[ended, which[ended]] = rng.beta(alpha, beta, size=ended.size)
-            left[ended, which[ended]] = rng.geometric(1.0 / MEAN_TURNS, size=ended.size)
-    return Conversations(bad, votes, closed)
+            slots = which[ended]
+            closed[ended, talk[ended, slots]] = True
+            talk[ended, slots] = next_talk[ended]
+            next_talk[ended] += 1
+            rates[ended, slots] = rng.beta(alpha, beta, size=ended.size)
+            left[ended, slots] = rng.geometric(1.0 / MEAN_TURNS, size=ended.size)
+    return Conversations(bad, talks, closed)
 
 
-def session_shares(traffic: Conversations, run: int) -> NDArray[np.float64]:
-    """Shares of bad turns of the run's complete votes, in order of their first turns."""
-    votes = traffic.votes[run]
-    turns = np.bincount(votes, minlength=traffic.closed.shape[1])
-    bad = np.bincount(votes, weights=traffic.bad[run], minlength=traffic.closed.shape[1])
-    complete = traffic.closed[run] & (turns > 0)
-    shares: NDArray[np.float64] = bad[complete] / turns[complete]
-    return shares
+def session_shares(traffic: Conversations, run: int, most_turns: int | None) -> NDArray[np.float64]:
+    """Shares of bad turns of the run's finished conversations, in order of their first turns.
+
+    With ``most_turns`` a longer conversation casts a vote for each so many turns, as the engine's session votes do.
+    """
+    talks = traffic.talks[run]
+    order = np.argsort(talks, kind="stable")
+    counts = np.bincount(talks, minlength=traffic.closed.shape[1])
+    turn = np.arange(len(talks)) - (np.cumsum(counts) - counts)[talks[order]]
+    begins = turn % most_turns == 0 if most_turns else turn == 0
+    vote = np.cumsum(begins) - 1
+    turns = np.bincount(vote)
+    shares: NDArray[np.float64] = np.bincount(vote, weights=traffic.bad[run][order]) / turns
+    finished = traffic.closed[run][talks[order[begins]]]
+    if most_turns:
+        finished = finished | (turns == most_turns)
+    by_first_turn = np.argsort(order[begins], kind="stable")
+    in_order: NDArray[np.float64] = shares[by_first_turn][finished[by_first_turn]]
+    return in_order

@@ -6,7 +6,9 @@ counts as equal; none of them computes a statistic itself. Called by the command
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
+
+import typer
 
 from gateway.cli.vectors.report import VectorReport, entries_of
 from gateway.cli.vectors.sections import SECTIONS
@@ -27,8 +29,8 @@ def run_vectors(path: Path = DEFAULT_FILE) -> VectorReport:
     return report
 
 
-def main(path: Path = DEFAULT_FILE) -> NoReturn:
-    """The same as a command: exit status 0 if everything agrees, else 1."""
+def main(path: Annotated[Path, typer.Argument(metavar="FILE", help="File of vectors.")] = DEFAULT_FILE) -> NoReturn:
+    """Check the judge's statistics against a file of test vectors; exit status 0 if everything agrees, else 1."""
     try:
         passed = run_vectors(path).passed
     except (OSError, ValueError) as error:

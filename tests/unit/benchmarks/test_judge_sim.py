@@ -49,19 +49,17 @@ def test_equal_blocks_hold_every_request():
 
 
 def test_simulated_session_votes_are_those_of_the_engine():
-    """The vectorised shares are the votes that the engine's own conversations cast on the same turns."""
+    """The vectorised shares are the votes that the engine's own conversations cast on the same turns, in order."""
     traffic = streams.conversations(np.random.default_rng(4), 3, 3_000, 0.05, 0.3)
     for run in range(3):
-        # Each vote of the stream is its own conversation here: closing by 20 turns and by replacement are in its
-        # numbers.
         votes = SessionVotes(idle_s=1e9, longest_s=1e9)
-        cast = {}
-        for at, (vote, bad) in enumerate(zip(traffic.votes[run].tolist(), traffic.bad[run].tolist(), strict=True)):
-            for done in votes.turn(vote, float(at), bad, float(at)):
-                cast[done.conversation] = done.share
-        cast |= {done.conversation: done.share for done in votes.finished(1e12)}
-        complete = [share for vote, share in sorted(cast.items()) if traffic.closed[run, vote]]
-        assert complete == streams.session_shares(traffic, run).tolist()
+        cast = []
+        for at, (talk, bad) in enumerate(zip(traffic.talks[run].tolist(), traffic.bad[run].tolist(), strict=True)):
+            cast += votes.turn(talk, float(at), bad, float(at))
+        rest = [vote for vote in votes.finished(1e12) if traffic.closed[run, vote.conversation]]
+        engine = [vote.share for vote in sorted([*cast, *rest], key=lambda vote: vote.started_s)]
+        assert any(vote.turns == 20 for vote in cast)
+        assert engine == streams.session_shares(traffic, run, 20).tolist()
 
 
 def test_streams_have_the_rates_they_claim():
@@ -73,8 +71,8 @@ def test_streams_have_the_rates_they_claim():
     assert traffic.bad.mean() == pytest.approx(0.1, rel=0.05)
     squares = pairs = 0.0
     for run in range(100):
-        number = np.bincount(traffic.votes[run])
-        bad = np.bincount(traffic.votes[run], weights=traffic.bad[run])
+        number = np.bincount(traffic.talks[run])
+        bad = np.bincount(traffic.talks[run], weights=traffic.bad[run])
         squares += float((bad * (bad - 1)).sum())
         pairs += float((number * (number - 1)).sum())
     assert (squares / pairs - 0.01) / (0.1 * 0.9) == pytest.approx(0.3, abs=0.05)

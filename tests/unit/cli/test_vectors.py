@@ -7,7 +7,9 @@ from math import log, prod
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from gateway.cli import app
 from gateway.cli.vectors import check_vectors, main, run_vectors
 from gateway.cli.vectors.report import VectorReport
 
@@ -74,6 +76,13 @@ def test_the_command_exits_with_the_result(capsys, tmp_path):
     out = capsys.readouterr().out
     assert "MISMATCH budget[0].beta_per_s: expected 1.6e-10, measured 1.58" in out
     assert "UNSUPPORTED horoscope: unknown section" in out
+
+
+def test_the_command_line_takes_the_file_as_its_argument():
+    """``quantgate vectors FILE`` checks that file."""
+    result = CliRunner().invoke(app, ["vectors", str(FILE)])
+    assert result.exit_code == 0, result.output
+    assert "all agree" in result.output
 
 
 ONLY_EXPECTED = {"budget": "beta_per_s", "verdicts": "verdict", "pair_interval_display": "bounds"}
