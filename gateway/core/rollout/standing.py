@@ -26,7 +26,8 @@ class Standing(msgspec.Struct, frozen=True):
 
     ``record``: hash of the deployment that the evidence speaks of. ``entries``: how often that deployment came in
     again after it was out; each entry halves the promotion error level. ``automatic``: how many of those in a row were
-    the re-entry rule's. ``version`` counts stored changes; a store refuses to overwrite a newer one.
+    the re-entry rule's. ``slices`` are the wider views that its outcomes also count in. ``version`` counts stored
+    changes; a store refuses to overwrite a newer one.
     """
 
     rollout: str
@@ -47,6 +48,7 @@ class Standing(msgspec.Struct, frozen=True):
     entries: int = 0
     automatic: int = 0
     votes: tuple[Vote, ...] = ()
+    slices: tuple[str, ...] = ()
     version: int = 0
 
     @property

@@ -24,7 +24,7 @@ class Stepped(msgspec.Struct, frozen=True):
     refusal: str = ""
 
 
-def begin_standing(plan: Rollout, bucket: str, record: str, at_s: float) -> Standing:
+def begin_standing(plan: Rollout, bucket: str, record: str, at_s: float, slices: tuple[str, ...] = ()) -> Standing:
     """A bucket that is seen for the first time."""
     return Standing(
         plan.name,
@@ -36,6 +36,7 @@ def begin_standing(plan: Rollout, bucket: str, record: str, at_s: float) -> Stan
         since_s=at_s,
         stage_since_s=at_s,
         record=record,
+        slices=slices,
     )
 
 

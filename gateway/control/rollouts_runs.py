@@ -1,0 +1,265 @@
+"""One bucket of a rollout as it runs: its series in the judge, its verdicts, its story for the record.
+
+Owns registration (all series of a bucket or none), the rules by which each guard is asked in a stage, stage starts in
+the judge, and what goes on record as evidence. Decides nothing. Called by the engine.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from gateway.control import guards
+from gateway.control.guards import Shape, Wanted
+from gateway.control.rollouts_feeds import BucketFeed
+from gateway.core.evidence import (
+    PAIR_LUMP,
+    STAGE_LUMP,
+    FedBlock,
+    Form,
+    Judge,
+    Outcome,
+    PromotionRule,
+    SeriesKey,
+    SeriesSpec,
+    Verdict,
+    release_by_slice,
+    suspicion_of,
+)
+from gateway.core.evidence.promotion import ALPHA, CALM_BELOW, alpha_after_reentries
+from gateway.core.rollout import Cause, Standing, StartStage, State
+from gateway.model.proving import Guard, Rollout, Stage
+
+UNMEASURED_EFFECT = 1.5
+"""Design effect of per-request guards until the baseline has shown its own: outcomes of real traffic cluster."""
+HISTORY = 120
+SILENT_S = 600.0
+SILENT_SEEN = 100
+EVERYTHING = "*"
+
+
+class Judged(NamedTuple):
+    """What one series says at a moment. ``asked``: it must pass before the stage advances."""
+
+    one: Wanted
+    key: SeriesKey
+    verdict: Verdict
+    asked: bool
+
+
+class NoSlotError(Exception):
+    """The budget has no slots left for all series of the bucket."""
+
+
+class Run:
+    """A (rollout, bucket) with its series. ``reloaded``: the policy around it changed since it was last stepped."""
+
+    def __init__(self, judge: Judge, plan: Rollout, standing: Standing, found: dict[str, Guard], now_s: float) -> None:
+        wanted = (*(one for name in plan.guards for one in guards.series_of(found[name])), *guards.implicit_series())
+        if plan.stages[0].kind != "shadow":
+            wanted = tuple(one for one in wanted if one.stages != "shadow")
+        self.plan = plan
+        self.standing = standing
+        self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
+        self.feed.shadowing = standing.below is State.SHADOWING
+        self.reloaded = False
+        self.no_slot = ""
+        self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
+        self._judge = judge
+        self._register(now_s)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage it is in."""
+        return self.plan.stages[min(self.standing.stage, len(self.plan.stages) - 1)]
+
+    # registration
+
+    def _register(self, now_s: float) -> None:
+        judge = self._judge
+        pairs = [(one, key, spec) for one in self.feed.wanted for key, spec in self.feed.keys(one)]
+        slices = {key: list(self._slices(one, key)) for one, key, _ in pairs}
+        known = set(judge.keys())
+        needed = {key for _, key, _ in pairs} | {wide for wides in slices.values() for wide, _ in wides}
+        if len(known | needed) > judge.budget.slots:
+            raise NoSlotError(
+                f"its {len(needed - known)} series do not fit: {len(known)} of {judge.budget.slots} slots are taken; "
+                "raise guards.false_rollbacks.series, or watch fewer buckets or guards"
+            )
+        for _, key, spec in pairs:
+            for wide, wide_spec in slices[key]:
+                if wide not in known:
+                    judge.register(wide, wide_spec, now_s)
+                    judge.start_stage(wide, now_s, STAGE_LUMP)
+                    known.add(wide)
+            judge.register(key, spec, now_s, [wide for wide, _ in slices[key]])
+
+    def _slices(self, one: Wanted, key: SeriesKey) -> Iterator[tuple[SeriesKey, SeriesSpec]]:
+        if not (one.asked and one.stages == "live" and one.spec.form in (Form.RATE, Form.SESSION)):
+            return
+        spec = msgspec.structs.replace(one.spec, form=Form.SLICE, limit=0.0, measures_dependence=False)
+        for name in (EVERYTHING, *self.standing.slices):
+            yield SeriesKey(one.name, name, key.pool), spec
+
+    def series_keys(self) -> Iterator[tuple[Wanted, SeriesKey]]:
+        """Every series of the bucket, the twins' too."""
+        for one in self.feed.wanted:
+            for key, _ in self.feed.keys(one):
+                yield one, key
+
+    def in_slice(self, name: str) -> bool:
+        """Whether its outcomes count in that slice."""
+        return name == EVERYTHING or name in self.standing.slices
+
+    # stages
+
+    def start_stage(self, effect: StartStage, at_s: float) -> None:
+        """Begin a stage in the judge: lumps, fresh evidence, and for a new pool empty meters."""
+        for one, key in self.series_keys():
+            mine = key.pool == self.plan.candidate
+            pair = one.shape is Shape.PAIR
+            lump = STAGE_LUMP
+            if pair:
+                lump = PAIR_LUMP if effect.new_pool or effect.first_live else 0.0
+            self._judge.start_stage(
+                key, at_s, lump, keep_evidence=pair and not effect.new_pool, new_pool=effect.new_pool and mine
+            )
+        state = self.standing.state
+        self.feed.start_stage(at_s, shadowing=state is State.SHADOWING, live=state is State.STEPPING)
+        self.history.clear()
+
+    def note(self, key: SeriesKey, fed: FedBlock) -> None:
+        """Keep a meter's step for the record."""
+        if fed.number or fed.step.tripped:
+            line = (fed.step.end_s, suspicion_of(fed.step.total), fed.number, fed.bad)
+            self.history.setdefault(key, deque(maxlen=HISTORY)).append(line)
+
+    # verdicts
+
+    def judged(self, now_s: float) -> Iterator[Judged]:
+        """Every series of the candidate that the current stage feeds."""
+        shadowing = self.standing.below is State.SHADOWING
+        for one in self.feed.wanted:
+            if one.stages not in ("both", "shadow" if shadowing else "live"):
+                continue
+            key = self.feed.key(one, self.plan.candidate)
+            yield Judged(one, key, self._verdict(one, key, now_s), one.asked)
+
+    def _verdict(self, one: Wanted, key: SeriesKey, now_s: float) -> Verdict:
+        rule = self._rule(one)
+        own = self._judge.verdict(key, now_s, rule)
+        if one.calm:
+            return self._calm(own, rule)
+        if self.standing.cause is Cause.TIME:
+            for wide, _ in self._slices(one, key):
+                own = release_by_slice(own, self._judge.verdict(wide, now_s, rule))
+        return own
+
+    def _rule(self, one: Wanted) -> PromotionRule:
+        stage = self.stage
+        pairs = one.shape is Shape.PAIR or one.stages == "shadow"
+        return PromotionRule(
+            alpha=alpha_after_reentries(ALPHA, self.standing.entries),
+            least_outcomes=stage.least_pairs if pairs else stage.least_requests,
+            least_s=stage.least_s,
+            design_effect=self._design_effect(one),
+        )
+
+    def _design_effect(self, one: Wanted) -> float:
+        if one.shape is not Shape.RATE or not one.twin:
+            return 1.0
+        dispersion = self._judge.series(self.feed.key(one, self.plan.baseline)).dispersion
+        measured = dispersion.design_effect() if dispersion is not None else None
+        return measured if measured is not None else UNMEASURED_EFFECT
+
+    def _calm(self, own: Verdict, rule: PromotionRule) -> Verdict:
+        """A guard that can protect but not prove passes while it is calm and has seen traffic enough."""
+        seen = self.feed.seen.get(self.plan.candidate, 0)
+        if own.outcome is Outcome.FAIL:
+            return own
+        missing = []
+        if seen < rule.least_outcomes or not seen:
+            missing.append(f"{seen} of at least {rule.least_outcomes} requests")
+        if own.stage_s < rule.least_s:
+            missing.append(f"stage runs {own.stage_s:.0f} s of at least {rule.least_s:.0f} s")
+        if own.total >= CALM_BELOW:
+            missing.append(f"suspicion {own.total:.2g} is not below {CALM_BELOW:g}")
+        outcome = Outcome.NOT_ENOUGH if missing else Outcome.PASS
+        reasons = tuple(missing) or (f"calm after {seen} requests",)
+        return msgspec.structs.replace(own, outcome=outcome, reasons=reasons)
+
+    def silent(self, now_s: float) -> list[str]:
+        """Guards that get nothing although the candidate serves: a name or a check that matches nothing."""
+        seen = self.feed.seen.get(self.plan.candidate, 0)
+        if not self.standing.live or seen < SILENT_SEEN or now_s - self.standing.stage_since_s < SILENT_S:
+            return []
+        return [
+            judged.one.name
+            for judged in self.judged(now_s)
+            if judged.asked and not judged.one.calm and not judged.verdict.number
+        ]
+
+    # the record
+
+    def evidence(self, now_s: float, headroom: str = "") -> dict[str, Any]:
+        """Counts, money, intervals, recent steps of the meters and the last bad requests."""
+        return {
+            "series": [self._series(judged, now_s) for judged in self.judged(now_s)],
+            "requests": {name: list(ids) for name, ids in self.feed.culprits.items()},
+            "headroom": headroom,
+            "entries": self.standing.entries,
+            "record": self.standing.record,
+            "votes": msgspec.to_builtins(self.standing.votes),
+        }
+
+    def _series(self, judged: Judged, now_s: float) -> dict[str, Any]:
+        one, key, verdict, asked = judged
+        series = self._judge.series(key)
+        interval = series.interval() if verdict.number else None
+        found: dict[str, Any] = {
+            "series": key.guard,
+            "guard": one.guard.name,
+            "metric": one.guard.metric,
+            "form": one.spec.form.value,
+            "limit": one.spec.limit,
+            "asked": asked,
+            "verdict": verdict.outcome.value,
+            "reasons": list(verdict.reasons),
+            "outcomes": verdict.number,
+            "bad": series.bad,
+            "suspicion": suspicion_of(verdict.total),
+            "log_evidence": verdict.log_evidence,
+            "needed_log_evidence": verdict.needed_log_evidence,
+            "interval": [interval.lower, interval.upper] if interval is not None else None,
+            "late": series.timeline.late,
+            "trip": msgspec.to_builtins(series.trip) if series.trip is not None else None,
+        }
+        found["history"] = [list(line) for line in self.history.get(key, ())]
+        if one.twin:
+            twin = self._judge.series(self.feed.key(one, self.plan.baseline))
+            found["baseline"] = {
+                "outcomes": twin.evidence.number,
+                "bad": twin.bad,
+                "suspicion": suspicion_of(twin.total_at(now_s)),
+            }
+        return found
+
+
+def packed(evidence: dict[str, Any]) -> str:
+    """Evidence as it is stored."""
+    return orjson.dumps(evidence).decode()
+
+
+def observer(runs: Iterable[Run]) -> Callable[[SeriesKey, FedBlock], None]:
+    """What ``Judge.advance`` tells each run of its own series."""
+    by_bucket: dict[str, list[Run]] = {}
+    for run in runs:
+        by_bucket.setdefault(run.standing.bucket, []).append(run)
+
+    def observe(key: SeriesKey, fed: FedBlock) -> None:
+        for run in by_bucket.get(key.bucket, ()):
+            run.note(key, fed)
+
+    return observe

@@ -1,0 +1,57 @@
+"""What passes between the rollout engine and its callers: proposals, what must survive, what it asks of the world."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+import orjson
+
+from gateway.core.evidence import Budget, JudgeState
+from gateway.core.rollout import Event, Headroom, SetShare, Stepped
+from gateway.model.proving import Rollout
+from gateway.model.table import Table
+
+Key = tuple[str, str]
+"""(rollout identity, bucket)."""
+
+
+class Surroundings(Protocol):
+    """What the engine must know of the world."""
+
+    def ready(self, pool: str) -> bool:
+        """Whether some endpoint of the pool serves; meters must not count a cold start."""
+        ...
+
+    def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
+        """What the baseline can take back; None if nothing is known of loads."""
+        ...
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A transition with its evidence (JSON), to be stored before it is accepted."""
+
+    key: Key
+    stepped: Stepped
+    event: Event
+    evidence: str
+
+
+class EngineState(msgspec.Struct, frozen=True):
+    """What must survive a restart beside the standings: meters, ledger and evidence."""
+
+    judge: JudgeState
+
+
+def told_shares(proposals: Iterable[Proposal]) -> bool:
+    """Whether any of them changes what workers must obey."""
+    return any(isinstance(effect, SetShare) for proposal in proposals for effect in proposal.stepped.effects)
+
+
+def fingerprint_of(table: Table, budget: Budget) -> bytes:
+    """What the series are made of."""
+    rollouts = [
+        {name: value for name, value in msgspec.structs.asdict(plan).items() if name != "matches"}
+        for plan in table.rollouts
+    ]
+    parts = [msgspec.to_builtins(value) for value in (dict(table.guards), budget)]
+    return orjson.dumps([*parts, msgspec.to_builtins(rollouts)], option=orjson.OPT_SORT_KEYS)
