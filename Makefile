@@ -1,19 +1,20 @@
 # Two commands matter: `make demo` and `make test`. Each sets up everything it needs.
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+# The first that really runs (a version manager's stand-in may exist and not run), the tested version before others.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 FILE ?= tests/data/stat_vectors.json
-RUNTIME ?= 1
 
-.PHONY: help demo test test-all lint vectors sim bench schema lock clean
+.PHONY: help demo test test-all lint vectors sim bench schema docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Quantgate needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Quantgate needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,demo]'
 	@touch $@
@@ -24,7 +25,7 @@ demo: $(STAMP) ## Three real llama.cpp pools, the gateway, a mixed workload, a r
 test: $(STAMP) ## Lint, types, layers and every test that fits into 15 minutes
 	@deploy/test-packages.sh
 	$(MAKE) --no-print-directory lint
-	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered --durations=10
+	$(PYTEST) -m "not slow" -o faulthandler_timeout=180 --cov --cov-report=term:skip-covered --durations=10
 
 test-all: $(STAMP) ## Everything, with the long ones (simulation, soak, older clients, vLLM)
 	@deploy/test-packages.sh
@@ -48,6 +49,9 @@ bench: $(STAMP) ## Speed beside nginx and, where installed, the Rust routers
 
 schema: $(STAMP) ## Write the policy's JSON schema for editors
 	$(BIN)/python -m gateway.policy.schema
+
+docs: $(STAMP) ## Write the page that is made from a running gateway
+	$(BIN)/python -m tests.deploy.metrics_page
 
 lock: ## Lock the image's dependencies from a fresh environment
 	deploy/lock.sh
