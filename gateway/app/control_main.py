@@ -26,6 +26,7 @@ from gateway.app.secrets import Secrets
 from gateway.app.supervisor import READY_LINE, Exit
 from gateway.control.access_log import AccessLog, open_access_log
 from gateway.control.admin import Parts, build_admin
+from gateway.control.api_pairs import PairsApi
 from gateway.control.api_records import RecordsApi
 from gateway.control.durable import Durable
 from gateway.control.evidence import Evidence
@@ -118,7 +119,9 @@ class Control:
         self.evidence.start()
         await self.link.start()
         runner = web.AppRunner(
-            build_admin(self._parts(), self._records_api().routes()), access_log=None, shutdown_timeout=1.0
+            build_admin(self._parts(), [*self._records_api().routes(), *self._pairs_api().routes()]),
+            access_log=None,
+            shutdown_timeout=1.0,
         )
         await runner.setup()
         try:
@@ -160,8 +163,14 @@ class Control:
         if self.access_log is not None:
             self.recorder.subscribe("access_log", self.access_log.take_batch)
         self.recorder.subscribe("evidence", self.evidence.take_outcomes)
+        self.evidence.likelihood.overloaded = self._has_waiting
         self.publisher.on_applied.append(self._applied)
         self.link.on_joined.append(self.probes.tell)
+
+    def _has_waiting(self, endpoint: str) -> bool:
+        """Whether requests wait at an endpoint, as far as its runtime tells."""
+        loads = (view.load for view in self.probes.views() if view.endpoint == endpoint)
+        return any(load is not None and (load.waiting or 0) > 0 for load in loads)
 
     def _applied(self, publication: Publication) -> None:
         table = publication.table
@@ -192,6 +201,9 @@ class Control:
             monotonic=time.monotonic,
             workers_expected=self._options.workers,
         )
+
+    def _pairs_api(self) -> PairsApi:
+        return PairsApi(self.evidence.archive, time.time)  # noqa: TID251 - composition root
 
     def _records_api(self) -> RecordsApi:
         def in_force() -> tuple[Table, Samples] | None:

@@ -7,26 +7,34 @@ ever in an answer, except of a sample whose key the caller sends along.
 """
 
 import asyncio
-import base64
 import multiprocessing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import orjson
 import structlog
 from aiohttp import web
-from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control import report_process
-from gateway.control.answers import body_answer, cursor_of, error_answer, json_answer, read_cursor
+from gateway.control.answers import body_answer, cursor_of, error_answer, json_answer
 from gateway.control.endpoints import EndpointView
 from gateway.control.evidence import Evidence, deployment_record
 from gateway.control.latency import as_values
+from gateway.control.reads import (
+    KEY_HEADER,
+    Handler,
+    NoDatabaseError,
+    as_text,
+    engine_of,
+    guarded,
+    known,
+    page_of,
+    read,
+)
 from gateway.core.deployment import entries, missing, plan_of
 from gateway.core.report import Report
 from gateway.core.span import read_moment
@@ -34,9 +42,8 @@ from gateway.model.proving import Samples
 from gateway.model.table import Table
 from gateway.store import aftermath, deployments, gathering, samples
 from gateway.store.engine import StoreError
-from gateway.store.records import PAGE_MOST, Filter, page
+from gateway.store.records import Filter, page
 
-KEY_HEADER = "x-quantgate-samples-key"
 EVALUATED_S = 30 * 86_400.0
 REPORT_S = 300.0
 PARAMETERS = frozenset(
@@ -44,13 +51,6 @@ PARAMETERS = frozenset(
 )
 
 _log = structlog.get_logger("control.api_records")
-
-Answer = TypeVar("Answer")
-Handler = Callable[[web.Request], Awaitable[web.Response]]
-
-
-class _NoDatabaseError(Exception):
-    """Records cannot be read now."""
 
 
 class RecordsApi:
@@ -81,13 +81,13 @@ class RecordsApi:
             "/api/v1/samples/{request_id}": self.sample,
             "/api/v1/schemas/report": self.report_schema,
         }
-        return [web.get(path, _guarded(handler)) for path, handler in handlers.items()]
+        return [web.get(path, guarded(handler)) for path, handler in handlers.items()]
 
     async def records(self, request: web.Request) -> web.Response:
         """A page of records, newest first."""
         wanted, query = self._filter(request), request.query
-        before, most = _page_of(query)
-        rows = await self._read(page, wanted, before, most)
+        before, most = page_of(query)
+        rows = await read(self._evidence.archive, page, wanted, before, most)
         body = {
             "records": [_record(row) for row in rows],
             "next_cursor": cursor_of(rows[-1]["id"]) if len(rows) == most else None,
@@ -97,14 +97,14 @@ class RecordsApi:
     async def record(self, request: web.Request) -> web.Response:
         """One record with what became of it, what ran, and whether a sample of it is kept."""
         request_id = request.match_info["request_id"]
-        rows = await self._read(page, Filter(request_id=request_id), None, 1)
+        rows = await read(self._evidence.archive, page, Filter(request_id=request_id), None, 1)
         if not rows:
             return error_answer(404, "record_not_found", f"There is no record of request {request_id}.")
-        later = await self._read(aftermath.of_request, request_id)
-        kept = await self._read(samples.of_request, request_id)
+        later = await read(self._evidence.archive, aftermath.of_request, request_id)
+        kept = await read(self._evidence.archive, samples.of_request, request_id)
         found = _record(rows[0])
         found["aftermath"] = [{key: value for key, value in row.items() if key != "id"} for row in later]
-        found["deployment_record"] = await self._read(deployments.get, found["deployment"])
+        found["deployment_record"] = await read(self._evidence.archive, deployments.get, found["deployment"])
         found["sample"] = None if kept is None else _sample(kept)
         return json_answer(found, request)
 
@@ -112,7 +112,7 @@ class RecordsApi:
         """The report as JSON. One at a time: it is a scan of the database."""
         wanted = self._filter(request)
         baselines = tuple(name for name in request.query.get("baseline", "").split(",") if name)
-        engine = self._engine()
+        engine = engine_of(self._evidence.archive)
         url = engine.url.render_as_string(hide_password=False)
         try:
             async with asyncio.timeout(REPORT_S), self._one_report:
@@ -129,7 +129,7 @@ class RecordsApi:
 
     async def latency(self, request: web.Request) -> web.Response:
         """Sketched latencies per bucket and pool since control started, or of the last ``since`` (at most an hour)."""
-        query = _known(request)
+        query = known(request, PARAMETERS)
         since = query.get("since")
         within_s = None if since is None else self._wall() - _moment(since, self._wall())
         cells = [
@@ -146,8 +146,8 @@ class RecordsApi:
             return error_answer(503, "no_policy", "no policy has been applied yet")
         evaluated: Mapping[str, Mapping[str, int]] | None = None
         try:
-            evaluated = await self._read(gathering.checked_by_pool, self._wall() - EVALUATED_S)
-        except _NoDatabaseError:
+            evaluated = await read(self._evidence.archive, gathering.checked_by_pool, self._wall() - EVALUATED_S)
+        except NoDatabaseError:
             _log.info("deployments_without_evaluation")
         views = self._views()
         body = {"deployments": [_deployment(*current, name, views, evaluated) for name in current[0].pools]}
@@ -155,10 +155,12 @@ class RecordsApi:
 
     async def samples(self, request: web.Request) -> web.Response:
         """A page of kept samples without their texts, newest first."""
-        query = _known(request)
-        before, most = _page_of(query)
+        query = known(request, PARAMETERS)
+        before, most = page_of(query)
         wanted = {name: query.get(name, "") for name in ("bucket", "pool", "tenant")}
-        rows = await self._read(lambda engine: samples.listing(engine, before=before, most=most, **wanted))
+        rows = await read(
+            self._evidence.archive, lambda engine: samples.listing(engine, before=before, most=most, **wanted)
+        )
         body = {
             "samples": [_sample(row) for _, row in rows],
             "next_cursor": cursor_of(rows[-1][0]) if len(rows) == most else None,
@@ -168,7 +170,7 @@ class RecordsApi:
     async def sample(self, request: web.Request) -> web.Response:
         """One sample; with its key in ``x-quantgate-samples-key`` also its texts."""
         request_id = request.match_info["request_id"]
-        row = await self._read(samples.of_request, request_id)
+        row = await read(self._evidence.archive, samples.of_request, request_id)
         if row is None:
             return error_answer(404, "sample_not_found", f"No sample of request {request_id} is kept.")
         found = _sample(row)
@@ -178,13 +180,13 @@ class RecordsApi:
                 opened = await asyncio.to_thread(lambda: samples.Sealer(key).open(row.request_id, row.sealed))
             except StoreError as error:
                 return error_answer(403, "wrong_key", str(error))
-            found |= {"api": opened.api, "request": _text(opened.request), "answer": _text(opened.answer)}
+            found |= {"api": opened.api, "request": as_text(opened.request), "answer": as_text(opened.answer)}
         answer = json_answer(found)
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
     def _filter(self, request: web.Request) -> Filter:
-        query = _known(request)
+        query = known(request, PARAMETERS)
         now = self._wall()
         return Filter(
             since=_moment(query["since"], now) if "since" in query else None,
@@ -195,34 +197,6 @@ class RecordsApi:
             result=query.get("result", ""),
             failed=query.get("failed", "") in ("1", "true"),
         )
-
-    def _engine(self) -> Engine:
-        engine = self._evidence.archive.engine
-        if engine is None:
-            raise _NoDatabaseError(self._evidence.archive.error or "the database is not open yet")
-        return engine
-
-    async def _read(self, read: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Ask the database in a thread."""
-        engine = self._engine()
-        try:
-            return await asyncio.to_thread(read, engine, *arguments)
-        except SQLAlchemyError as error:
-            raise _NoDatabaseError(type(error).__name__) from error
-
-
-def _guarded(handler: Handler) -> Handler:
-    async def answer(request: web.Request) -> web.Response:
-        try:
-            return await handler(request)
-        except _NoDatabaseError as error:
-            return error_answer(503, "no_database", f"Records cannot be read: {error}.")
-        except TimeoutError:
-            return error_answer(503, "too_long", "It took too long. Ask for a shorter span.")
-        except ValueError as error:
-            return error_answer(400, "invalid_value", str(error))
-
-    return answer
 
 
 async def _apart(url: str, wanted: Filter, baselines: tuple[str, ...], made_at: float) -> bytes:
@@ -238,23 +212,8 @@ async def _apart(url: str, wanted: Filter, baselines: tuple[str, ...], made_at: 
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _known(request: web.Request) -> Mapping[str, str]:
-    """The query; a parameter that does not exist is refused, for it would be silently ignored otherwise."""
-    unknown = set(request.query) - PARAMETERS
-    if unknown:
-        raise ValueError(f"unknown parameter {sorted(unknown)[0]}; known: {', '.join(sorted(PARAMETERS))}")
-    return request.query
-
-
 def _moment(text: str, now: float) -> float:
     return read_moment(text, now)
-
-
-def _page_of(query: Mapping[str, str]) -> tuple[int | None, int]:
-    limit = query.get("limit", "100")
-    if not limit.isdigit() or not 1 <= int(limit) <= PAGE_MOST:
-        raise ValueError(f"limit must be a number from 1 to {PAGE_MOST}")
-    return read_cursor(query["cursor"]) if "cursor" in query else None, int(limit)
 
 
 def _record(row: RowMapping) -> dict[str, Any]:
@@ -278,14 +237,6 @@ def _sample(row: samples.SampleRow) -> dict[str, Any]:
     found = row._asdict()
     found["sealed_bytes"] = len(found.pop("sealed"))
     return found
-
-
-def _text(data: bytes) -> dict[str, str]:
-    """Text where it is text."""
-    try:
-        return {"text": data.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 def _deployment(

@@ -13,6 +13,7 @@ import msgspec
 from gateway.control.archive import Archive
 from gateway.control.joining import Joining
 from gateway.control.latency import Latency
+from gateway.control.likelihood import Likelihood
 from gateway.control.pairing import Pairing
 from gateway.control.sampling import Sampling, opted_out
 from gateway.control.scoring import Scoring
@@ -44,7 +45,9 @@ class Evidence:
         self.latency = Latency(monotonic)
         self.joining = Joining(self.archive.put)
         self.sampling = Sampling(self.archive.put, rand)
-        self.pairing = Pairing(self.scoring, self.archive.put)
+        self.likelihood = Likelihood(self.scoring.run)
+        self.pairing = Pairing(self.scoring, self.archive.put, self.likelihood)
+        self.pairing.subscribe(self.sampling.take_pair)
         self.scoring.subscribe("verdicts", self.verdicts.take_scored)
         self.scoring.subscribe("joining", self.joining.take_scored)
         self.scoring.subscribe("sampling", self.sampling.take_scored)
@@ -63,8 +66,10 @@ class Evidence:
             self.sampling.kept,
             self.pairing.events,
             self.pairing.compared,
+            self.likelihood.counted,
             self.archive.written,
             self.archive.dropped,
+            self.archive.failures,
         )
 
     def families(self) -> Iterable[Family]:
@@ -74,6 +79,13 @@ class Evidence:
         yield self.pairing.excess.family()
         yield gauge(
             "quantgate_checks_waiting", "Answers that wait to be checked.", (), {(): float(self.scoring.waiting)}
+        )
+        yield self.archive.write_s.family()
+        yield gauge(
+            "quantgate_feedback_waiting",
+            "Feedback that waits for its answer's outcome.",
+            (),
+            {(): float(self.joining.waiting)},
         )
         yield gauge("quantgate_records_waiting", "Rows that wait to be written.", (), {(): float(self.archive.waiting)})
         yield gauge(
@@ -90,6 +102,7 @@ class Evidence:
         self.archive.configure(oversight.database, oversight.retention_s, pools)
         self.joining.configure(evidence.remember_most, evidence.remember_s)
         tenants = {**table.tenants, **({"anonymous": table.anonymous} if table.anonymous else {})}
+        self.likelihood.configure(table)
         self.sampling.configure(oversight.samples, opted_out(tenants))
 
     def start(self) -> None:

@@ -4,10 +4,10 @@ import msgspec
 
 from gateway.core.assemble import JsonProblemError, assemble, parse_envelope
 from gateway.core.assemble.parts import as_object
-from gateway.core.comparison import Agreement, Kind, LegState, compare_legs, excess
+from gateway.core.comparison import Agreement, Kind, LegState, Unscored, Verdict, compare_legs, excess
 from gateway.core.comparison import Leg as ComparedLeg
 from gateway.core.comparison.legs import missing
-from gateway.core.evidence.pairs import PairLoss
+from gateway.core.evidence.pairs import WORST_LOSS, PairLoss
 from gateway.core.quality import read_request
 from gateway.model.pair import Leg, Pair
 
@@ -20,9 +20,18 @@ class PairScores(msgspec.Struct, frozen=True, array_like=True):
     loss: PairLoss | None
 
 
+class Texts(msgspec.Struct, frozen=True, array_like=True):
+    """The plain texts that a pair's answers consist of; empty where there is none, or where it is not all."""
+
+    baseline: str
+    candidate: str
+
+
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[PairScores])
 _PAIRS = msgspec.msgpack.Decoder(list[Pair])
+_PAIR = msgspec.msgpack.Decoder(Pair)
+_TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 def score_pairs(pairs: bytes) -> bytes:
@@ -35,15 +44,34 @@ def decode(data: bytes) -> list[PairScores]:
     return _DECODER.decode(data)
 
 
+def answer_texts(pair: bytes) -> bytes:
+    """The texts of a pair's two answers, for teacher-forced scoring; msgpack for ``decode_texts`` out."""
+    found = _PAIR.decode(pair)
+    body = _body(found)
+    return _ENCODER.encode(Texts(_text(body, found.baseline), _text(body, found.candidate)))
+
+
+def decode_texts(data: bytes) -> Texts:
+    """What ``answer_texts`` sent back."""
+    return _TEXTS.decode(data)
+
+
+def unscored(pair: Pair) -> PairScores:
+    """What a pair counts as whose comparison broke: missing, and the worst for promotion."""
+    nothing = Agreement(Verdict.UNSCORED, Kind.CHAT, unscored=Unscored.COMPARATOR_ERROR)
+    if pair.noise is None:
+        return PairScores(nothing, None, None)
+    return PairScores(nothing, nothing, PairLoss(None, WORST_LOSS, unscored=True))
+
+
 def _score(pair: Pair) -> PairScores:
-    try:
-        body = as_object(parse_envelope(pair.request))
-    except JsonProblemError:
-        body = {}
+    body = _body(pair)
     asked = read_request(body)
 
     def leg(run: Leg) -> ComparedLeg:
-        return LegState.FAILED if run.failure else assemble(body, run.answer)
+        if run.failure:
+            return LegState.MISSING if run.missing else LegState.FAILED
+        return assemble(body, run.answer)
 
     baseline, candidate = leg(pair.baseline), leg(pair.candidate)
     if pair.noise is None:
@@ -54,3 +82,19 @@ def _score(pair: Pair) -> PairScores:
 
 def _agreement(found: Agreement | LegState) -> Agreement:
     return found if isinstance(found, Agreement) else missing(Kind.CHAT)
+
+
+def _body(pair: Pair) -> dict[str, object]:
+    try:
+        return as_object(parse_envelope(pair.request))
+    except JsonProblemError:
+        return {}
+
+
+def _text(body: dict[str, object], leg: Leg) -> str:
+    """Of several choices the first; an answer that also calls tools is no text that a template could continue."""
+    if leg.failure:
+        return ""
+    choices = assemble(body, leg.answer).choices
+    first = min(choices, key=lambda choice: choice.index, default=None)
+    return "" if first is None or first.tool_calls else first.text

@@ -1,7 +1,8 @@
 """Shadow pairs in control: compared in the scorer processes, counted, stored, and handed to whoever judges.
 
 Owns the queue of pairs, bounded in bytes; what does not fit is dropped and counted, never silently. Gives each pair out
-once as ``ScoredPair``. Holds texts only until they are compared.
+once as ``ScoredPair`` as soon as it is compared; a pair that is also scored teacher-forced is stored after that. Holds
+texts only until then.
 """
 
 import asyncio
@@ -14,16 +15,19 @@ import orjson
 import structlog
 
 from gateway.control import pair_process
+from gateway.control.likelihood import Likelihood, PairGap
 from gateway.control.pair_process import PairScores
-from gateway.control.scoring import ScorerDiedError, Scoring
+from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, Histogram, Key, gauge
-from gateway.core.evidence.intervals import MeanInterval
+from gateway.core.comparison import Agreement, Verdict
+from gateway.core.evidence.intervals import Interval, MeanInterval
 from gateway.core.mirror import Event
 from gateway.model.pair import Pair, Pairs
 from gateway.store.pairs import PairRow
 
 WAITING_BYTES = 32 * 1024 * 1024
 BATCH = 8
+BATCH_BYTES = 2 * 1024 * 1024
 EXCESS_BOUNDS = (-0.5, -0.2, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ALPHA = 0.05
 
@@ -51,33 +55,51 @@ class Standing:
         self.total += loss
         self.mean.add((loss + 1.0) / 2.0)
 
+    def interval(self) -> Interval:
+        """The interval, within what a loss can be."""
+        found = self.mean.loss_interval()
+        return Interval(max(-1.0, found.lower), min(1.0, found.upper))
+
 
 class Pairing:
     """The stage that turns mirrored requests into evidence. ``scoring`` lends its processes."""
 
-    def __init__(self, scoring: Scoring, keep: Callable[[PairRow], None], waiting_bytes: int = WAITING_BYTES) -> None:
+    def __init__(
+        self,
+        scoring: Scoring,
+        keep: Callable[[PairRow], None],
+        likelihood: Likelihood,
+        waiting_bytes: int = WAITING_BYTES,
+    ) -> None:
         self.events = Counter(
             "quantgate_shadow_requests_total",
-            "Requests that a shadow rule matched, by what became of them.",
+            "Requests in a shadow rule's sample, by what became of them. eligible = mirrored + the reasons against it; "
+            "mirrored = compared + unscored + what was lost on the way. failed counts some of the compared once more.",
             ("bucket", "rule", "event"),
             most=4_000,
         )
         self.compared = Counter(
-            "quantgate_pairs_total", "Compared pairs by verdict.", ("bucket", "candidate", "verdict"), most=4_000
+            "quantgate_pairs_total",
+            "Pairs by verdict: compared, other_failed (the candidate), reference_failed (the baseline), both_failed "
+            "(an incident, no agreement), unscored (a leg is missing or the comparison broke).",
+            ("bucket", "candidate", "verdict"),
+            most=4_000,
         )
         self.agreement = Histogram(
             "quantgate_pair_agreement",
-            "Agreement of the candidate's answer with the baseline's, 0 to 1.",
+            "Agreement of the candidate's answer with the baseline's: 1 is no difference, 0 also a failed leg.",
             ("bucket", "candidate"),
             (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0),
         )
         self.excess = Histogram(
             "quantgate_pair_excess",
-            "Disagreement of the candidate beyond the baseline's own noise, -1 to 1; above 0 is worse.",
+            "Disagreement of the candidate with the baseline beyond the baseline's with itself, -1 to 1; above 0 is "
+            "worse. Only pairs with a noise leg.",
             ("bucket", "candidate"),
             EXCESS_BOUNDS,
         )
         self.standings: dict[tuple[str, str], Standing] = {}
+        self.likelihood = likelihood
         self._scoring = scoring
         self._keep = keep
         self._most = waiting_bytes
@@ -97,9 +119,9 @@ class Pairing:
         for count in message.counts:
             self.events.add((count.bucket, count.rule, count.event), count.number)
         for pair in message.batch:
-            size = _size(pair)
+            size = size_of(pair)
             if self._bytes + size > self._most:
-                self.events.add((pair.bucket, pair.rule, Event.BUFFER_FULL.value))
+                self._count(pair, Event.BUFFER_FULL)
                 continue
             self._waiting.append(pair)
             self._bytes += size
@@ -112,13 +134,14 @@ class Pairing:
         high: dict[Key, float] = {}
         mean: dict[Key, float] = {}
         for key, standing in list(self.standings.items()):
-            interval = standing.mean.loss_interval()
+            interval = standing.interval()
             low[key], high[key] = interval.lower, interval.upper
             mean[key] = standing.total / standing.number
         labels = ("bucket", "candidate")
-        yield gauge("quantgate_excess_mean", "Mean excess difference of the candidate.", labels, mean)
-        yield gauge("quantgate_excess_low", "Lower end of its 95 % anytime-valid interval.", labels, low)
-        yield gauge("quantgate_excess_high", "Upper end of its 95 % anytime-valid interval.", labels, high)
+        yield gauge("quantgate_excess_mean", "Mean excess difference since control started.", labels, mean)
+        yield gauge("quantgate_excess_low", "Lower end of its 95 % interval, valid at any time.", labels, low)
+        yield gauge("quantgate_excess_high", "Upper end of its 95 % interval, valid at any time.", labels, high)
+        yield from self.likelihood.families()
 
     async def stop(self, within_s: float) -> None:
         """Let what is waiting be compared, within a time."""
@@ -127,13 +150,19 @@ class Pairing:
                 await self._idle.wait()
         except TimeoutError:
             for pair in self._waiting:
-                self.events.add((pair.bucket, pair.rule, Event.BUFFER_FULL.value))
+                self._count(pair, Event.STOPPING)
             self._waiting.clear()
+        await self.likelihood.stop()
 
     def _feed(self) -> None:
         while self._waiting and self._running < 2:
-            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            self._bytes -= sum(map(_size, batch))
+            batch: list[Pair] = []
+            size = 0
+            while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
+                pair = self._waiting.popleft()
+                batch.append(pair)
+                size += size_of(pair)
+            self._bytes -= size
             self._running += 1
             self._idle.clear()
             task = asyncio.get_running_loop().create_task(self._score(batch), name="score pairs")
@@ -150,63 +179,85 @@ class Pairing:
     async def _score(self, batch: list[Pair]) -> None:
         try:
             data = await self._scoring.run(pair_process.score_pairs, msgspec.msgpack.encode(batch))
-        except ScorerDiedError:
-            for pair in batch:
-                self.compared.add((pair.bucket, pair.candidate.pool, "scorer_died"))
-            return
-        for pair, scores in zip(batch, pair_process.decode(data), strict=True):
+            found = pair_process.decode(data)
+        except Exception as error:  # the pairs are missing then, which the judge must hear of
+            _log.error("comparison_failed", error=type(error).__name__, pairs=len(batch))
+            found = [pair_process.unscored(pair) for pair in batch]
+        for pair, scores in zip(batch, found, strict=True):
             self._found(ScoredPair(pair, scores))
 
     def _found(self, scored: ScoredPair) -> None:
         pair, scores = scored
         candidate = pair.candidate.pool
         key = (pair.bucket, candidate)
-        self.compared.add((pair.bucket, candidate, scores.agreement.verdict.value))
+        verdict = scores.agreement.verdict
+        self._count(pair, Event.UNSCORED if verdict is Verdict.UNSCORED else Event.COMPARED)
+        if verdict in (Verdict.OTHER_FAILED, Verdict.BOTH_FAILED):
+            self._count(pair, Event.FAILED)
+        self.compared.add((pair.bucket, candidate, verdict.value))
         if scores.agreement.score is not None:
             self.agreement.observe(self.agreement.row(key), scores.agreement.score)
         if scores.loss is not None and scores.loss.trip is not None:
             self.excess.observe(self.excess.row(key), scores.loss.trip)
             if key in self.standings or len(self.standings) < 1000:
                 self.standings.setdefault(key, Standing()).add(scores.loss.trip)
-        self._keep(row_of(scored))
         for subscriber in self._subscribers:
             try:
                 subscriber(scored)
             except Exception:
                 _log.exception("pair_part_failed")
+        if verdict is Verdict.COMPARED and self.likelihood.wants(pair):
+            self.likelihood.take(pair, lambda gap: self._keep(row_of(scored, gap)))
+        else:
+            self._keep(row_of(scored))
+
+    def _count(self, pair: Pair, event: Event) -> None:
+        self.events.add((pair.bucket, pair.rule, event.value))
 
 
-def row_of(scored: ScoredPair) -> PairRow:
+def row_of(scored: ScoredPair, gap: PairGap | None = None) -> PairRow:
     """The pair as it is stored: scores and parts."""
     pair, scores = scored
-    agreement, noise, loss = scores.agreement.score, scores.noise.score if scores.noise else None, scores.loss
+    found, loss = scores.agreement, scores.loss
+    agreement, noise = found.score, scores.noise.score if scores.noise else None
     return PairRow(
-        pair.request_id,
-        pair.at,
-        pair.rule,
-        pair.tenant,
-        pair.bucket,
-        pair.task,
-        pair.baseline.pool,
-        pair.candidate.pool,
-        scores.agreement.verdict.value,
-        scores.agreement.kind.value,
-        agreement,
-        noise,
-        noise - agreement if noise is not None and agreement is not None else None,
-        loss.trip if loss is not None else None,
-        loss.promotion if loss is not None else None,
-        None,
-        orjson.dumps({part.value: round(value, 4) for part, value in scores.agreement.parts}).decode(),
-        pair.candidate.failure,
-        pair.baseline.failure,
-        pair.baseline.ttft_s,
-        pair.candidate.ttft_s,
-        pair.baseline.total_s,
-        pair.candidate.total_s,
+        request_id=pair.request_id,
+        at=pair.at,
+        rule=pair.rule,
+        tenant=pair.tenant,
+        bucket=pair.bucket,
+        task=pair.task,
+        baseline=pair.baseline.pool,
+        candidate=pair.candidate.pool,
+        verdict=found.verdict.value,
+        kind=found.kind.value,
+        agreement=agreement,
+        noise=noise,
+        excess=noise - agreement if noise is not None and agreement is not None else None,
+        loss=loss.trip if loss is not None else None,
+        promotion=loss.promotion if loss is not None else None,
+        likelihood_gap=gap.mean_nats if gap is not None else None,
+        parts=_parts(found),
+        candidate_failure=pair.candidate.failure,
+        baseline_failure=pair.baseline.failure,
+        ttft_baseline_s=pair.baseline.ttft_s,
+        ttft_candidate_s=pair.candidate.ttft_s,
+        total_baseline_s=pair.baseline.total_s,
+        total_candidate_s=pair.candidate.total_s,
+        capped_by=found.capped_by.value if found.capped_by is not None else "",
+        unscored=found.unscored.value,
+        noise_failure=pair.noise.failure if pair.noise is not None else "",
+        noise_parts=_parts(scores.noise),
+        likelihood=orjson.dumps(msgspec.to_builtins(gap)).decode() if gap is not None else "{}",
     )
 
 
-def _size(pair: Pair) -> int:
+def size_of(pair: Pair) -> int:
+    """Bytes of texts."""
     noise = len(pair.noise.answer) if pair.noise is not None else 0
     return len(pair.request) + len(pair.baseline.answer) + len(pair.candidate.answer) + noise
+
+
+def _parts(agreement: Agreement | None) -> str:
+    parts = agreement.parts if agreement is not None else ()
+    return orjson.dumps({part.value: round(value, 4) for part, value in parts}).decode()

@@ -10,16 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 import re2
 import structlog
 
+from gateway.control.pairing import ScoredPair
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
+from gateway.core.comparison import Verdict
 from gateway.model.outcome import Outcome
+from gateway.model.pair import Pair
 from gateway.model.proving import Samples
 from gateway.store.engine import StoreError
-from gateway.store.samples import Sample, SampleRow, Sealer
+from gateway.store.samples import PAIR, Sample, SampleRow, Sealer
 
 INCIDENTS = "incidents"
 OFF = "off"
 MASK = b"[redacted]"
+INCIDENT_EXCESS = 0.5  # of a pair's disagreement beyond the baseline's own: then both its texts are worth a look
 WAITING_MOST = 200  # sealing runs beside the loop; more than this waiting are given up
 
 _log = structlog.get_logger("control.sampling")
@@ -66,6 +70,22 @@ class Sampling:
             task = asyncio.get_running_loop().run_in_executor(None, self._seal, self._sealer, scored.outcome, reason)
             task.add_done_callback(self._sealed)
 
+    def take_pair(self, scored: ScoredPair) -> None:
+        """Keep both texts of a pair by the same rules; an incident is a candidate that failed or answered otherwise."""
+        tenant = scored.pair.tenant
+        if self._sealer is None or tenant in self._opted_out or scored.pair.candidate.missing:
+            return
+        rule = self._rules.tenants.get(tenant, self._rules.keep)
+        wanted = _is_incident(scored) if rule == INCIDENTS else isinstance(rule, int | float) and self._rand() < rule
+        if not wanted:
+            return
+        if self._sealing >= WAITING_MOST:
+            self.kept.add(("busy",))
+            return
+        self._sealing += 1
+        task = asyncio.get_running_loop().run_in_executor(None, self._seal_pair, self._sealer, scored.pair)
+        task.add_done_callback(self._sealed)
+
     def _reason(self, scored: Scored) -> str | None:
         outcome = scored.outcome
         if outcome.capture is None or outcome.tenant in self._opted_out:
@@ -96,6 +116,21 @@ class Sampling:
             sealer.seal(outcome.request_id, sample),
         )
 
+    def _seal_pair(self, sealer: Sealer, pair: Pair) -> SampleRow:
+        most = self._rules.most_bytes
+        texts = (pair.request, pair.baseline.answer, pair.candidate.answer, pair.noise.answer if pair.noise else b"")
+        sample = Sample(pair.api, *(self._redacted(text)[:most] for text in texts))
+        return SampleRow(
+            pair.request_id,
+            pair.at,
+            pair.at + self._rules.retention_s,
+            pair.tenant,
+            pair.bucket,
+            pair.candidate.pool,
+            PAIR,
+            sealer.seal(pair.request_id, sample),
+        )
+
     def _redacted(self, text: bytes) -> bytes:
         for pattern in self._patterns:
             text = pattern.sub(MASK, text)  # type: ignore[attr-defined]  # re2 ships no types
@@ -111,6 +146,14 @@ class Sampling:
             return
         self.kept.add(("kept",))
         self._keep(task.result())
+
+
+def _is_incident(scored: ScoredPair) -> bool:
+    """A failed candidate, a flip (refusal, language, JSON, tools), or a difference far beyond the baseline's own."""
+    agreement, loss = scored.scores.agreement, scored.scores.loss
+    if agreement.verdict is Verdict.COMPARED:
+        return agreement.capped_by is not None or (loss is not None and (loss.trip or 0.0) >= INCIDENT_EXCESS)
+    return agreement.verdict in (Verdict.OTHER_FAILED, Verdict.BOTH_FAILED)
 
 
 def opted_out(tenants: Mapping[str, object]) -> frozenset[str]:

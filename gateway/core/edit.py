@@ -11,7 +11,7 @@ are escaped, so text in a prompt can never look like a quoted key.) Otherwise th
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -58,19 +58,36 @@ def set_model(body: bytes, model: str) -> bytes:
     return rewrite(body, model=model)
 
 
-def blank(body: bytes, keys: Iterable[str]) -> bytes:
-    """The JSON body with these top-level members set to null; ``body`` itself where none is present."""
-    wanted = [key for key in keys if b'"%b"' % key.encode() in body or b"\\u" in body]
-    if not wanted:
+def overwrite(body: bytes, values: Mapping[str, bytes], *, add: Iterable[str] = ()) -> bytes:
+    """The JSON body with top-level members set to these JSON values where they are present; those named in ``add`` also
+    where they are not. ``body`` itself if nothing changes. ``ApiError`` 400 if it nests too deeply to scan."""
+    added = [*add]
+    plain = not _spells_letters_oddly(body)
+    if plain and not added and not any(_is_member(body, key) for key in values):
         return body
     spans, _ = _members(body.decode("latin-1"), 0)
-    return _apply(body, [(*spans[key], b"null") for key in wanted if key in spans])
+    splices = [(*spans[key], value) for key, value in values.items() if key in spans]
+    missing = [b'"%b":%b' % (key.encode(), values[key]) for key in added if key not in spans]
+    if missing:
+        splices.append(_insertion(body, 0, b",".join(missing), empty=not spans))
+    return _apply(body, splices)
 
 
 def rewrite_form(body: bytes, content_type: str, *, model: str) -> bytes:
     """A multipart form with another ``model`` field. ``ApiError`` 400 for a form that cannot be read."""
     span = form.spans(body, form.boundary_of(content_type)).get("model")
     return body if span is None else _apply(body, [(*span, model.encode())])
+
+
+def _is_member(body: bytes, key: str) -> bool:
+    """Whether ``key`` may be a member's name anywhere: its plain spelling with a colon behind it."""
+    name = b'"%b"' % key.encode()
+    at = body.find(name)
+    while at >= 0:
+        if body[at + len(name) : at + len(name) + 64].lstrip(b" \t\r\n")[:1] in (b":", b""):
+            return True
+        at = body.find(name, at + len(name))
+    return False
 
 
 def _spells_letters_oddly(body: bytes) -> bool:

@@ -6,7 +6,7 @@ another worker.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
@@ -26,6 +26,7 @@ class Admission:
         self._clock = clock
         self._forwarder = forwarder
         self._waiting: deque[Exchange] = deque()
+        self.make_room: Callable[[Sequence[str]], bool] = lambda _: False  # ends shadow legs in these pools, if any
         self.inflight = 0
 
     @property
@@ -39,7 +40,7 @@ class Admission:
         self._charge(exchange)
         if self.inflight > settings.max_inflight:
             self._shed(exchange, f"The gateway is at its limit of {settings.max_inflight} requests.")
-        elif not self._waiting and self._forwarder.launch(exchange):
+        elif not self._waiting and self._launch(exchange):
             return
         elif len(self._waiting) >= settings.queue_most or settings.queue_s <= 0:
             self._shed(exchange, "Every pool that may serve this request is at its limit, and so is the queue.")
@@ -49,6 +50,13 @@ class Admission:
             self._wheel.add(exchange)
             self._waiting.append(exchange)
             self.drain()
+
+    def _launch(self, exchange: Exchange) -> bool:
+        """Start it, if need be on a place that a shadow leg gives up."""
+        if self._forwarder.launch(exchange):
+            return True
+        pools = exchange.decision.pools if exchange.decision else ()
+        return self.make_room(pools) and self._forwarder.launch(exchange)
 
     def drain(self) -> None:
         """Start what waits and finds room now, in order; a full pool does not block requests for another one."""

@@ -5,6 +5,7 @@ closes. ``Generation`` pairs a table with the fleet view that belongs to it, and
 """
 
 import asyncio
+import math
 import ssl
 from collections.abc import Callable, Iterable
 
@@ -76,8 +77,14 @@ class PoolView:
 
     def full(self) -> bool:
         """Whether the pool's own in-flight limit is reached, over all workers."""
+        return self.room() <= 0
+
+    def room(self) -> float:
+        """Places left under the pool's own in-flight limit, over all workers."""
         limit = self.pool.limits.inflight
-        return limit is not None and sum(self.board.inflight(view.row) for view in self.endpoints) >= limit
+        if limit is None:
+            return math.inf
+        return limit - sum(self.board.inflight(view.row) for view in self.endpoints)
 
     def healthy(self, now: float, tried: Iterable[EndpointView]) -> list[int]:
         """Indexes of endpoints that are offered new requests and were not tried yet."""

@@ -56,7 +56,8 @@ class Forwarder:
         now = self.clock()
         if not exchange.admitted_at:
             exchange.admitted_at = now
-            self.budget.request(now)
+            if not exchange.mirrored:
+                self.budget.request(now)
         exchange.tried.append(view)
         relay = Relay(self, exchange, pool, view)
         exchange.relay = relay
@@ -84,12 +85,13 @@ class Forwarder:
 
     def succeeded(self, attempt: Attempt) -> None:
         """A whole answer of the 2xx class (or 3xx) came."""
-        attempt.view.breaker.success()
+        if not attempt.exchange.mirrored:
+            attempt.view.breaker.success()
         self._note(attempt, "", keep=True)
 
     def record(self, attempt: Attempt, failure: Failure) -> None:
         """An attempt that had reached the client failed: count it; nothing else can be tried."""
-        if MEANINGS[failure].blame:
+        if MEANINGS[failure].blame and not attempt.exchange.mirrored:
             attempt.view.breaker.failure(self.clock())
         attempt.exchange.failure = failure.value
         self._note(attempt, failure.value, keep=failure is Failure.ERROR_EVENT)
@@ -103,7 +105,7 @@ class Forwarder:
         assert isinstance(relay, Relay)  # noqa: S101 - the only kind of attempt
         exchange, meaning = relay.exchange, MEANINGS[failure]
         now = self.clock()
-        if meaning.blame:
+        if meaning.blame and not exchange.mirrored:
             relay.view.breaker.failure(now)
         clean = relay.connection is not None and relay.connection.reusable
         self._note(relay, failure.value, keep=clean)

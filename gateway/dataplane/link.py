@@ -120,10 +120,12 @@ class ControlLink(Generic[Compiled]):
 
     def _flush_pairs(self) -> None:
         writer = self._writer
-        if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER // 2:
-            return  # pairs wait, and are dropped for want of room, long before outcomes are
-        message = self._pairs.take(self._worker)
-        if message is not None:
+        while writer is not None and not writer.is_closing():
+            if writer.transport.get_write_buffer_size() > HIGH_WATER // 2:
+                return  # pairs wait, and are dropped for want of room, long before outcomes are
+            message = self._pairs.take(self._worker)
+            if message is None:
+                return
             self._send(message)
 
     def say(self, feedback: Feedback) -> None:

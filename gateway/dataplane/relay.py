@@ -126,7 +126,8 @@ class Relay(Attempt):
         self.body_bytes += len(data)
         now = self.forwarder.clock()
         if self.failure is not None and self.body_bytes > COLLECT_MOST:
-            return  # nobody needs a longer error text
+            self._end_collected()  # nobody needs a longer error text, and some never end
+            return
         self.body.append(data)
         if self.body_bytes > COLLECT_MOST:
             self._commit(self._length, now)
@@ -177,10 +178,10 @@ class Relay(Attempt):
                 exchange.content_last_at = now
             elif scanner.content:
                 exchange.content_at = exchange.content_last_at = now
-            if exchange.capture is not None:
-                exchange.capture.add(data)
-            if self._stripper is not None:
-                data = self._stripper.feed(data)
+        if exchange.capture is not None:
+            exchange.capture.add(data)
+        if self._stripper is not None:
+            data = self._stripper.feed(data)
         exchange.connection.send(data)
 
     def _error_event(self, error: dict[str, object]) -> None:

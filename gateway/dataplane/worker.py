@@ -83,23 +83,28 @@ class Worker:
         self.admission = Admission(self.board, self.wheel, clock, self.forwarder)
         self.forwarder.on_release = self.admission.drain
         self.pairs = PairBuffer()
-        mirror = Mirror(
+        bodies = ThreadPoolExecutor(1, thread_name_prefix="bodies")
+        self.mirror = Mirror(
             forwarder=self.forwarder,
             wheel=self.wheel,
             buffer=self.pairs,
+            executor=bodies,
             clock=clock,
-            soon=loop.call_soon,
+            soon=loop.call_soon_threadsafe,
             busy=self._busy,
+            on_error=lambda error: log_error("shadow", error),
+            worker=options.index,
             workers=options.workers,
         )
+        self.admission.make_room = self.mirror.make_room
         counter = itertools.count()
         prefix = options.id_prefix
         self.pipeline = Pipeline(
             admission=self.admission,
             conversations=Conversations(options.state_dir / "conversations.bin"),
-            mirror=mirror,
+            mirror=self.mirror,
             sizing=self.sizing,
-            executor=ThreadPoolExecutor(1, thread_name_prefix="bodies"),
+            executor=bodies,
             soon=loop.call_soon_threadsafe,
             clock=clock,
             wall=wall,
@@ -161,6 +166,7 @@ class Worker:
         for connection in list(self.context.connections):
             connection.abort()
         await self.link.finish(2.0)
+        self.mirror.stop()
         for task in self._tasks:
             task.cancel()
         self.wheel.stop()
@@ -182,6 +188,7 @@ class Worker:
         self.forwarder.budget.ratio = table.settings.retry_budget
         self._generation = table.generation
         self._has_policy.set()
+        self.mirror.apply(table)
 
     def _start_from_snapshot(self) -> None:
         """Serve by the last applied generation at once, even if control is away."""
@@ -258,6 +265,8 @@ def listen_socket(host: str, port: int) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     sock.bind((host, port))
+            if self._busy():
+                self.mirror.shed_waiting()
     sock.listen(4096)
     sock.setblocking(False)
     return sock

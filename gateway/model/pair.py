@@ -2,9 +2,15 @@
 
 import msgspec
 
+# Failures that say nothing of a pool's answers: the leg never ran, or the gateway took its place away.
+MISSING = frozenset({"shed", "busy", "no_pool", "status_429"})
+
 
 class Leg(msgspec.Struct, array_like=True, frozen=True):
-    """One run of the request. ``failure`` empty = it answered, and ``answer`` has its bytes. Seconds, -1 = unknown."""
+    """One run of the request. ``failure`` empty = it answered, and ``answer`` has its bytes. Seconds, -1 = unknown.
+
+    Times count from the start of the attempt, so that a client's wait in the gateway is no pool's slowness.
+    """
 
     pool: str
     endpoint: str
@@ -16,6 +22,11 @@ class Leg(msgspec.Struct, array_like=True, frozen=True):
     total_s: float
     prompt_tokens: int
     completion_tokens: int
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing is known of this leg; a failed one is known to have given no answer."""
+        return self.failure in MISSING
 
 
 class Pair(msgspec.Struct, array_like=True, frozen=True):

@@ -1,5 +1,6 @@
 """Compared pairs of shadow traffic: scores and parts, never texts."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, select
@@ -8,13 +9,17 @@ from sqlalchemy.engine import RowMapping
 from gateway.store.records import PAGE_MOST, Inserter
 from gateway.store.tables import pairs
 
+CHUNK = 2_000
+
 
 class PairRow(NamedTuple):
     """One pair.
 
     ``agreement``: candidate with baseline; ``noise``: baseline with itself; ``excess``: noise minus agreement. ``loss``
     is what the judge's meter gets, ``promotion`` what counts for advancing; null = nothing to say. ``parts`` is JSON
-    {part: score}; ``verdict`` is the comparison's: compared, other_failed, reference_failed, both_failed, unscored.
+    {part: score} of the agreement, ``noise_parts`` of the noise; ``verdict`` is the comparison's: compared,
+    other_failed, reference_failed, both_failed, unscored. ``likelihood_gap`` is in nats per token, its details in
+    ``likelihood`` as JSON.
     """
 
     request_id: str
@@ -40,6 +45,38 @@ class PairRow(NamedTuple):
     ttft_candidate_s: float
     total_baseline_s: float
     total_candidate_s: float
+    capped_by: str = ""
+    unscored: str = ""
+    noise_failure: str = ""
+    noise_parts: str = "{}"
+    likelihood: str = "{}"
+
+
+class Filter(NamedTuple):
+    """Which pairs: empty and None match all. ``failed``: the candidate gave no answer, or nothing could be compared."""
+
+    since: float | None = None
+    until: float | None = None
+    bucket: str = ""
+    baseline: str = ""
+    candidate: str = ""
+    rule: str = ""
+    tenant: str = ""
+    verdict: str = ""
+    failed: bool = False
+
+
+class LossRow(NamedTuple):
+    """One pair for the account of excess differences."""
+
+    bucket: str
+    baseline: str
+    candidate: str
+    verdict: str
+    agreement: float | None
+    noise: float | None
+    loss: float | None
+    likelihood_gap: float | None
 
 
 def inserter(engine: Engine) -> Inserter:
@@ -53,16 +90,33 @@ def of_request(engine: Engine, request_id: str) -> RowMapping | None:
         return connection.execute(select(pairs).where(pairs.c.request_id == request_id).limit(1)).mappings().first()
 
 
-def page(
-    engine: Engine, *, bucket: str = "", candidate: str = "", before: int | None = None, most: int = 100
-) -> list[RowMapping]:
+def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 100) -> list[RowMapping]:
     """Pairs newest first, before the given row id."""
-    statement: Any = select(pairs).order_by(pairs.c.id.desc()).limit(min(most, PAGE_MOST))
-    if bucket:
-        statement = statement.where(pairs.c.bucket == bucket)
-    if candidate:
-        statement = statement.where(pairs.c.candidate == candidate)
+    statement = _matching(select(pairs), wanted).order_by(pairs.c.id.desc()).limit(min(most, PAGE_MOST))
     if before is not None:
         statement = statement.where(pairs.c.id < before)
     with engine.connect() as connection:
         return list(connection.execute(statement).mappings())
+
+
+def losses(engine: Engine, wanted: Filter) -> Iterator[LossRow]:
+    """What each matching pair says for the judge, in the order of arrival, without holding them all."""
+    columns = (pairs.c[name] for name in LossRow._fields)
+    statement = _matching(select(*columns), wanted).order_by(pairs.c.id)
+    with engine.connect().execution_options(yield_per=CHUNK, stream_results=True) as connection:
+        for chunk in connection.execute(statement).partitions(CHUNK):
+            yield from (LossRow(*row) for row in chunk)
+
+
+def _matching(statement: Any, wanted: Filter) -> Any:
+    if wanted.since is not None:
+        statement = statement.where(pairs.c.at >= wanted.since)
+    if wanted.until is not None:
+        statement = statement.where(pairs.c.at < wanted.until)
+    for name in ("bucket", "baseline", "candidate", "rule", "tenant", "verdict"):
+        value = getattr(wanted, name)
+        if value:
+            statement = statement.where(pairs.c[name] == value)
+    if wanted.failed:
+        statement = statement.where(pairs.c.verdict.in_(("other_failed", "both_failed", "unscored")))
+    return statement

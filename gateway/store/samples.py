@@ -19,12 +19,20 @@ from gateway.store.tables import samples
 _NONCE_BYTES = 12
 
 
+PAIR = "pair"
+
+
 class Sample(msgspec.Struct, frozen=True):
-    """What can be replayed: the request body and the answer that was given, as bytes."""
+    """What can be replayed: the request body and the answer that was given, as bytes.
+
+    Of a shadow pair also the candidate's answer and, where it was asked for, the second run of the baseline.
+    """
 
     api: str
     request: bytes
     answer: bytes
+    candidate: bytes = b""
+    noise: bytes = b""
 
 
 class SampleRow(NamedTuple):
@@ -91,6 +99,13 @@ def listing(
 def of_request(engine: Engine, request_id: str) -> SampleRow | None:
     """The sealed sample of one request."""
     rows = _rows(engine, select(samples).where(samples.c.request_id == request_id).limit(1))
+    return rows[0] if rows else None
+
+
+def of_pair(engine: Engine, request_id: str) -> SampleRow | None:
+    """The sealed texts of one request's shadow pair."""
+    wanted = (samples.c.request_id == request_id) & (samples.c.reason == PAIR)
+    rows = _rows(engine, select(samples).where(wanted).limit(1))
     return rows[0] if rows else None
 
 

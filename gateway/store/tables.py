@@ -140,7 +140,7 @@ samples = Table(
     _word("tenant"),
     _word("bucket", 255),
     _word("pool", 128),
-    _word("reason", 32),  # incident | share
+    _word("reason", 32),  # incident | share | pair
     Column("sealed", LargeBinary, nullable=False),
     Index(None, "request_id"),
     Index(None, "expires_at"),
@@ -174,6 +174,11 @@ pairs = Table(
     _seconds("ttft_candidate_s"),
     _seconds("total_baseline_s"),
     _seconds("total_candidate_s"),
+    _word("capped_by", 32),  # the flip that held the agreement down
+    _word("unscored", 32),  # why there is no agreement
+    _word("noise_failure", 32),
+    Column("noise_parts", Text, nullable=False, server_default="{}"),
+    Column("likelihood", Text, nullable=False, server_default="{}"),
     Index(None, "request_id"),
     Index(None, "at"),
     Index(None, "bucket", "candidate", "at"),

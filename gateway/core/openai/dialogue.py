@@ -30,6 +30,9 @@ def reading_of(
     if "tools" in body or "functions" in body:
         declared = tools.tool_names(body)
         parts += tools.definitions(body)
+        server_state = server_state or tools.acts_on_server(body)
+    elif "mcp_servers" in body or "web_search_options" in body:
+        server_state = server_state or tools.acts_on_server(body)
     forced, name = tools.forced_tool(body)
     system = gather.join(thread.system)
     user = gather.clip(thread.last)

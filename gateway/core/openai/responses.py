@@ -35,7 +35,7 @@ def read_responses(body: Json, session: bytes | None) -> Reading:
         output_tokens=output.reserved(body, "max_output_tokens"),
         structured=_structured(body),
         caller=body.get("user"),
-        server_state=stored or flag(body, "store"),
+        server_state=stored or flag(body, "store") or flag(body, "background") or body.get("prompt") is not None,
     )
 
 

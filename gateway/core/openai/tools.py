@@ -15,6 +15,11 @@ from gateway.errors import ApiError
 from gateway.model.enums import ToolUse
 
 _WRAPPERS = ("function", "custom")
+# Kinds of tools that the client runs itself, in chat, responses and messages. Whatever else is declared, the server may
+# run: a search, a stored file, a remote MCP server.
+_CLIENT_RUN = frozenset(("function", "custom", "local_shell", "shell", "apply_patch", "namespace"))
+_CLIENT_RUN_FAMILIES = ("computer", "bash_", "text_editor_", "memory_")
+_SERVER_ACTS = ("mcp_servers", "web_search_options")
 _FORCING = frozenset(("required", "any"))
 _NOT_FORCING = frozenset(("auto", "none"))
 
@@ -42,6 +47,20 @@ def _name(tool: Any, param: str) -> str:
     if type(name) is not str or not name:
         raise ApiError(400, "invalid_tool", f"'{param}.name' must be a non-empty string.", param=f"{param}.name")
     return name
+
+
+def acts_on_server(body: Json) -> bool:
+    """Whether the server may act or look things up by itself while it answers."""
+    if any(body.get(key) is not None for key in _SERVER_ACTS):
+        return True
+    return any(not _client_runs(tool) for tool in items(body, "tools"))
+
+
+def _client_runs(tool: Any) -> bool:
+    kind = tool.get("type") if type(tool) is dict else None
+    if kind is None or type(kind) is not str:
+        return True
+    return kind in _CLIENT_RUN or kind.startswith(_CLIENT_RUN_FAMILIES)
 
 
 def definitions(body: Json) -> list[str]:

@@ -189,3 +189,18 @@ def test_form() -> None:
     assert read(Api.AUDIO, changed, content_type).facts.model == "whisper-large"
     without = body.replace(b'name="model"', b'name="mode1"')
     assert edit.rewrite_form(without, content_type, model="n") == without
+
+
+@given(bodies(), st.dictionaries(_KEYS, st.sampled_from([b"null", b"false", b"1"])), st.booleans())
+def test_overwriting_sets_members_on_top_and_no_others(
+    made: tuple[dict[str, Any], bytes], values: dict[str, bytes], add: bool
+) -> None:
+    """Present members get their value, absent ones only where they are to be added; nested ones stay."""
+    members, body = made
+    ascii_only = {key: value for key, value in values.items() if key.isascii() and key.isidentifier()}
+    found = orjson.loads(edit.overwrite(body, ascii_only, add=ascii_only if add else ()))
+    wanted = {**members}
+    for key, value in ascii_only.items():
+        if add or key in members:
+            wanted[key] = orjson.loads(value)
+    assert found == wanted

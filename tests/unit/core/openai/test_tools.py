@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.core.openai.tools import definitions, forced_tool, rendered, tool_names, use_of
+from gateway.core.openai.tools import acts_on_server, definitions, forced_tool, rendered, tool_names, use_of
 from gateway.errors import ApiError
 from gateway.model.enums import ToolUse
 
@@ -107,3 +107,31 @@ def test_definitions_nested_too_deeply() -> None:
     with pytest.raises(ApiError) as caught:
         definitions({"tools": [schema]})
     assert (caught.value.code, caught.value.param) == ("too_deep", "tools")
+
+
+@pytest.mark.parametrize(
+    ("body", "acts"),
+    [
+        ({}, False),
+        ({"tools": []}, False),
+        ({"tools": [{"type": "function", "function": {"name": "web_search"}}]}, False),
+        ({"tools": [{"name": "f", "input_schema": {}}]}, False),
+        ({"tools": [{"type": "custom", "name": "f"}]}, False),
+        (
+            {"tools": [{"type": "computer_20250124", "name": "computer"}, {"type": "bash_20250124", "name": "bash"}]},
+            False,
+        ),
+        ({"tools": [{"type": "local_shell"}]}, False),
+        ({"functions": [{"name": "f"}]}, False),
+        ({"tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview"}]}, True),
+        ({"tools": [{"type": "mcp", "server_url": "http://x"}]}, True),
+        ({"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, True),
+        ({"tools": [{"type": "something_new"}]}, True),
+        ({"mcp_servers": [{"url": "http://x"}]}, True),
+        ({"web_search_options": {}}, True),
+        ({"web_search_options": None, "mcp_servers": None}, False),
+    ],
+)
+def test_what_the_server_runs_itself(body: dict[str, Any], acts: bool) -> None:
+    """An unknown kind of tool counts as one that acts: such a request must not run twice."""
+    assert acts_on_server(body) is acts

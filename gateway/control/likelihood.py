@@ -1,0 +1,265 @@
+"""Teacher-forced scoring of shadow pairs: each answer under both pools, for a share of the pairs.
+
+Asked from control and not from the workers: it is late work on texts that only the scorer processes have read, each
+answer takes several calls to a runtime's own API, and none of it may cost a worker's loop. Owns its queue, bounded in
+number and bytes, and its few calls at a time; asks nothing of an endpoint whose requests wait. What is not scored is
+counted by why.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import aiohttp
+import msgspec
+import structlog
+
+from gateway.control import pair_process
+from gateway.control.scoring import ScorerDiedError
+from gateway.control.series import Counter, Family, Histogram
+from gateway.core.assemble import JsonProblemError, parse_envelope
+from gateway.core.assemble.parts import as_object
+from gateway.core.comparison import (
+    Call,
+    Gap,
+    Reply,
+    Scoring,
+    ScoringError,
+    TokenScores,
+    likelihood_gap,
+    score_answer,
+    scoring_of,
+)
+from gateway.core.comparison.scoring import Steps
+from gateway.core.mirror import sampled
+from gateway.model.enums import Api
+from gateway.model.pair import Leg, Pair
+from gateway.model.table import Endpoint, Pool, Table
+
+RUNNING_MOST = 2
+WAITING_MOST = 32
+REQUEST_MOST_BYTES = 256 * 1024  # a prompt over this costs the pools more than its score is worth
+REPLY_MOST_BYTES = 64 * 1024 * 1024  # log-probabilities of a long prompt
+PAIR_S = 60.0
+GAP_BOUNDS = (-0.1, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+APIS = frozenset({Api.CHAT.value, Api.COMPLETIONS.value})
+
+_log = structlog.get_logger("control.likelihood")
+
+
+class PairGap(msgspec.Struct, frozen=True):
+    """How much less likely each answer is under the other pool, in nats per token; > 0 = the pools differ.
+
+    ``mean_nats``: the mean of the two sides that could be scored.
+    """
+
+    mean_nats: float
+    baseline_answer: Gap | None
+    candidate_answer: Gap | None
+
+
+class ScoredGap(NamedTuple):
+    """A pair with its gap. ``pair`` still has its texts: subscribers must not keep it."""
+
+    pair: Pair
+    gap: PairGap
+
+
+class _Job(NamedTuple):
+    pair: Pair
+    done: Callable[[PairGap | None], None]
+
+
+Run = Callable[[Callable[[bytes], bytes], bytes], Awaitable[bytes]]
+
+
+class Likelihood:
+    """The stage. ``run`` lends a scorer process; ``overloaded`` tells whether requests wait at an endpoint."""
+
+    def __init__(self, run: Run, overloaded: Callable[[str], bool] = lambda _: False) -> None:
+        self.counted = Counter(
+            "quantgate_likelihood_total",
+            "Pairs chosen for teacher-forced scoring, by what became of them; scored, or why not.",
+            ("bucket", "candidate", "outcome"),
+            most=2_000,
+        )
+        self.gaps = Histogram(
+            "quantgate_pair_likelihood_gap",
+            "How much less likely the pools find each other's answers, in nats per token; 0 is the same model.",
+            ("bucket", "candidate"),
+            GAP_BOUNDS,
+        )
+        self.overloaded = overloaded
+        self._run = run
+        self._shares: dict[str, float] = {}
+        self._pools: Mapping[str, Pool] = {}
+        self._waiting: deque[_Job] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session: aiohttp.ClientSession | None = None
+        self._subscribers: list[Callable[[ScoredGap], None]] = []
+
+    def subscribe(self, subscriber: Callable[[ScoredGap], None]) -> None:
+        """Hear every gap from now on."""
+        self._subscribers.append(subscriber)
+
+    def configure(self, table: Table) -> None:
+        """A policy came into force."""
+        self._shares = {rule.name: rule.likelihood for rule in table.shadows if rule.likelihood > 0}
+        self._pools = table.pools
+
+    def families(self) -> list[Family]:
+        """The histogram of this moment."""
+        return [self.gaps.family()]
+
+    def wants(self, pair: Pair) -> bool:
+        """Whether the pair is in its rule's share and can be scored at all."""
+        share = self._shares.get(pair.rule)
+        if share is None or pair.api not in APIS or pair.baseline.failure or pair.candidate.failure:
+            return False
+        key = bytes.fromhex(pair.conversation) or pair.request_id.encode()
+        if not sampled(pair.rule, "likelihood", key, share):
+            return False
+        if any(self._capability(leg.pool) is Scoring.NONE for leg in (pair.baseline, pair.candidate)):
+            self._count(pair, "unsupported_runtime")
+            return False
+        if len(pair.request) > REQUEST_MOST_BYTES:
+            self._count(pair, "too_long")
+            return False
+        return True
+
+    def take(self, pair: Pair, done: Callable[[PairGap | None], None]) -> None:
+        """Score a pair; ``done`` hears the gap, or None if there is none, exactly once."""
+        if len(self._waiting) >= WAITING_MOST:
+            self._count(pair, "queue_full")
+            done(None)
+            return
+        self._waiting.append(_Job(pair, done))
+        self._feed()
+
+    async def stop(self) -> None:
+        """Give up what is not scored yet."""
+        while self._waiting:
+            job = self._waiting.popleft()
+            self._count(job.pair, "stopping")
+            job.done(None)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    def _feed(self) -> None:
+        while self._waiting and len(self._tasks) < RUNNING_MOST:
+            task = asyncio.get_running_loop().create_task(self._work(self._waiting.popleft()), name="likelihood")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._feed()
+
+    async def _work(self, job: _Job) -> None:
+        gap: PairGap | None = None
+        outcome = "stopping"
+        try:
+            async with asyncio.timeout(PAIR_S):
+                gap = await self._gap(job.pair)
+            outcome = "scored" if gap is not None else "misaligned"
+        except TimeoutError:
+            outcome = "timeout"
+        except ScoringError as error:
+            outcome = error.problem.value
+        except _BusyError:
+            outcome = "busy"
+        except (aiohttp.ClientError, OSError):
+            outcome = "unreachable"
+        except ScorerDiedError:
+            outcome = "scorer_died"
+        except Exception as error:  # a fault of ours costs a score, and the log has its kind
+            outcome = "fault"
+            _log.error("likelihood_failed", error=type(error).__name__)
+        finally:
+            self._count(job.pair, outcome)
+            self._tell(job, gap)
+
+    def _tell(self, job: _Job, gap: PairGap | None) -> None:
+        if gap is not None:
+            self.gaps.observe(self.gaps.row((job.pair.bucket, job.pair.candidate.pool)), gap.mean_nats)
+            for subscriber in self._subscribers:
+                try:
+                    subscriber(ScoredGap(job.pair, gap))
+                except Exception:
+                    _log.exception("likelihood_part_failed")
+        job.done(gap)
+
+    async def _gap(self, pair: Pair) -> PairGap | None:
+        texts = pair_process.decode_texts(await self._run(pair_process.answer_texts, msgspec.msgpack.encode(pair)))
+        try:
+            request = as_object(await asyncio.to_thread(parse_envelope, pair.request))
+        except JsonProblemError:
+            return None
+        sides: list[Gap | None] = []
+        for text, own, other in (
+            (texts.baseline, pair.baseline, pair.candidate),
+            (texts.candidate, pair.candidate, pair.baseline),
+        ):
+            under_own = await self._score(pair, own, request, text)
+            sides.append(likelihood_gap(under_own, await self._score(pair, other, request, text)))
+        known = [side.mean_nats for side in sides if side is not None]
+        return PairGap(sum(known) / len(known), *sides) if known else None
+
+    async def _score(self, pair: Pair, leg: Leg, request: dict[str, Any], text: str) -> TokenScores:
+        """One answer under one pool, at the endpoint that answered before."""
+        pool = self._pools[leg.pool]
+        endpoint = next((item for item in pool.endpoints if item.name == leg.endpoint), pool.endpoints[0])
+        steps = score_answer(self._capability(leg.pool), request, text, pool.upstream_model or pool.model)
+        found = await asyncio.to_thread(_step, steps, None)
+        while isinstance(found, Call):
+            if self.overloaded(endpoint.name):
+                raise _BusyError
+            reply = await self._post(pair, pool, endpoint, found)
+            found = await asyncio.to_thread(_step, steps, reply)
+        return found
+
+    async def _post(self, pair: Pair, pool: Pool, endpoint: Endpoint, call: Call) -> Reply:
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        headers = {"Content-Type": "application/json", "x-quantgate-shadow": pair.rule}
+        headers["x-request-id"] = f"{pair.request_id}.likelihood"
+        if pool.authorization is not None:
+            headers["Authorization"] = pool.authorization.decode("latin-1")
+        url = f"{url_of(endpoint)}{call.path}"
+        async with self._session.post(url, data=call.body, headers=headers, allow_redirects=False) as response:
+            body = b""
+            async for piece in response.content.iter_any():
+                body += piece
+                if len(body) > REPLY_MOST_BYTES:
+                    raise OSError("the reply is longer than is read")
+            return Reply(response.status, body)
+
+    def _capability(self, pool: str) -> Scoring:
+        known = self._pools.get(pool)
+        return Scoring.NONE if known is None else scoring_of(known.runtime)
+
+    def _count(self, pair: Pair, outcome: str) -> None:
+        self.counted.add((pair.bucket, pair.candidate.pool, outcome))
+
+
+class _BusyError(Exception):
+    """Requests wait at the endpoint: clients go first."""
+
+
+def url_of(endpoint: Endpoint) -> str:
+    """An endpoint's base URL without a trailing slash."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.scheme}://{host}:{endpoint.port}{endpoint.base_path.rstrip('/')}"
+
+
+def _step(steps: Steps, reply: Reply | None) -> Call | TokenScores:
+    """One turn of the scoring, in a thread: replies may be long, and are parsed here."""
+    try:
+        return next(steps) if reply is None else steps.send(reply)
+    except StopIteration as done:
+        found: TokenScores = done.value
+        return found

@@ -1,0 +1,135 @@
+"""What becomes a leg, and what a client's end means for its pair."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.core.answer import AnswerInfo
+from gateway.core.mirror import Event
+from gateway.dataplane.exchange import Taking
+from gateway.dataplane.legs import Sink, baseline_of, fields_of, leg_of, request_of
+from gateway.model.enums import Result
+from gateway.model.outcome import Attempt
+from gateway.model.pair import Leg
+from gateway.model.proving import Shadow
+
+RULE = Shadow("s", lambda _: True, "always", 1.0, "m", "cand", "base")
+
+
+def attempt(pool: str = "base", failure: str = "", status: int = 200) -> Attempt:
+    return Attempt(pool, f"{pool}/0", status, failure, 0.5, 2.0)
+
+
+def ended(*attempts: Attempt, failure: str = "", answer: bytes = b"words", most: int = 100, **more: Any) -> Any:
+    """An exchange at its end, as far as legs look at it."""
+    capture = Taking(b"", most)
+    capture.add(answer)
+    fields = {"content_at": 11.0, "content_last_at": 12.0, "started_at": 10.0, "usage": AnswerInfo(), **more}
+    return SimpleNamespace(attempts=list(attempts), failure=failure, capture=capture, **fields)
+
+
+def test_times_count_from_the_attempt() -> None:
+    """A client's wait for room in the gateway is no slowness of the pool: legs and clients are timed alike."""
+    leg = leg_of(ended(attempt()), Result.OK, "base")
+    assert (leg.ttft_s, leg.first_to_last_s, leg.total_s) == (0.5, 1.0, 2.0)
+    assert (leg.pool, leg.endpoint, leg.answer, leg.failure) == ("base", "base/0", b"words", "")
+
+
+def test_a_leg_that_was_never_tried_still_names_its_pool() -> None:
+    """Counts go by the candidate's name, also where every endpoint was quarantined."""
+    leg = leg_of(ended(answer=b""), Result.NO_POOL, "cand")
+    assert (leg.pool, leg.failure, leg.total_s, leg.missing) == ("cand", "no_pool", -1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("failure", "result", "missing"),
+    [
+        ("shed", Result.CLIENT_CANCELLED, True),
+        ("busy", Result.SHED, True),
+        ("status_429", Result.UPSTREAM_ERROR, True),
+        ("timeout", Result.CLIENT_CANCELLED, False),
+        ("status_5xx", Result.UPSTREAM_ERROR, False),
+        ("broken_stream", Result.UPSTREAM_TRUNCATED, False),
+        ("connect", Result.UPSTREAM_ERROR, False),
+    ],
+)
+def test_failed_is_not_missing(failure: str, result: Result, missing: bool) -> None:
+    """What the gateway took away, or the pool had no room for, is unknown; what broke, hung or erred is known bad."""
+    leg = leg_of(ended(attempt(failure=failure), failure=failure), result, "base")
+    assert leg.missing is missing
+    assert (leg.failure, leg.answer) == (failure, b"")
+
+
+def test_an_answer_over_the_bound_is_a_failure_of_the_leg() -> None:
+    """Leaving such pairs out would hide a pool that never ends; a client's own long answer rules its pair out."""
+    exchange = ended(attempt(), answer=b"x" * 200)
+    assert leg_of(exchange, Result.OK, "base").failure == "too_long"
+    assert not leg_of(exchange, Result.OK, "base").missing
+    assert baseline_of(exchange, Result.OK, "base") is Event.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("exchange", "result", "event"),
+    [
+        (ended(attempt()), Result.CLIENT_CANCELLED, Event.CLIENT_GONE),
+        (ended(), Result.SHED, Event.NOT_SERVED),
+        (ended(attempt(failure="status_4xx")), Result.CLIENT_ERROR, Event.NOT_SERVED),
+        (ended(), Result.OK, Event.NOT_SERVED),
+        (ended(attempt("other")), Result.OK, Event.SERVED_ELSEWHERE),
+        (ended(attempt("other", "connect"), attempt()), Result.OK, Event.SERVED_ELSEWHERE),
+    ],
+)
+def test_what_rules_a_pair_out(exchange: Any, result: Result, event: Event) -> None:
+    """Only the client's own request does, never a leg."""
+    assert baseline_of(exchange, result, "base") is event
+
+
+def test_a_baseline_that_failed_over_failed() -> None:
+    """Whatever another pool answered then, it is not the baseline's; another endpoint's answer is."""
+    over = baseline_of(ended(attempt(failure="status_5xx", status=500), attempt("other")), Result.OK, "base")
+    assert isinstance(over, Leg)
+    assert (over.pool, over.failure, over.status, over.answer) == ("base", "status_5xx", 500, b"")
+    again = baseline_of(ended(attempt(failure="connect"), attempt()), Result.OK, "base")
+    assert isinstance(again, Leg)
+    assert (again.failure, again.answer) == ("", b"words")
+
+
+def test_the_sink_calls_once_when_it_has_had_enough() -> None:
+    """The first bytes count too, the bound itself is allowed, and nobody is called after the end."""
+    calls: list[int] = []
+    sink = Sink(10, lambda: calls.append(1))
+    sink.begin(200, b"", None, b"12345")
+    sink.send(b"67890")
+    assert calls == []
+    sink.send(b"1")
+    sink.send(b"1")
+    assert calls == [1]
+    other = Sink(1, lambda: calls.append(2))
+    other.answer(200, b"", b"x" * 100)
+    other.end(b"x" * 100)
+    other.abort()
+    other.send(b"x" * 100)
+    assert calls == [1]
+
+
+def test_a_leg_says_nothing_of_its_sender() -> None:
+    """No query, no field but the content type and the API's version, both from the client's request."""
+    fields = {b"content-type": b"application/json", b"anthropic-version": b"2023-06-01", b"x-api-key": b"secret"}
+    origin: Any = SimpleNamespace(
+        request=SimpleNamespace(method=b"POST", target=b"/v1/messages?key=secret", fields=fields)
+    )
+    made = request_of(origin, 5.0)
+    assert (made.method, made.target, made.headers, made.body, made.received_at) == (
+        b"POST",
+        b"/v1/messages",
+        [],
+        b"",
+        5.0,
+    )
+    lines = fields_of(origin, RULE, "id.candidate")
+    assert lines == (
+        b"content-type: application/json\r\nx-quantgate-shadow: s\r\nx-request-id: id.candidate\r\n"
+        b"anthropic-version: 2023-06-01\r\n"
+    )
+    assert b"secret" not in lines
