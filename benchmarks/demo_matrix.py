@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -129,10 +130,16 @@ CAPITALS = {
     "Finland": "Helsinki", "Turkey": "Ankara", "Kenya": "Nairobi", "Canada": "Ottawa", "Australia": "Canberra",
 }  # fmt: skip
 FUNCTIONS = (
-    "mean of a list", "factorial of n", "largest of three numbers", "sum of the even numbers in a list",
-    "number of vowels in a string", "reverse of a string", "list without duplicates", "square of a number",
-    "n-th Fibonacci number", "product of a list", "difference of two lists", "average of two numbers",
-)  # fmt: skip
+    "multiplies every number of a list by {n}",
+    "adds {n} to a number",
+    "returns the numbers of a list above {n}",
+    "counts the words of a text longer than {n} letters",
+    "repeats a string {n} times",
+    "returns the first {n} items of a list",
+    "divides a number by {n}",
+    "checks whether a number is a multiple of {n}",
+    "returns the sum of the numbers up to {n}",
+)
 
 
 class Prompt(NamedTuple):
@@ -145,10 +152,17 @@ class Prompt(NamedTuple):
 def prompts(count: int, seed: int) -> list[Prompt]:
     """``count`` prompts of six kinds."""
     rng = random.Random(seed)
-    makers = (_extract, _lookup, _rag, _json_block, _capital, _code, _extract, _lookup, _rag, _json_block)
-    made = [makers[index % len(makers)](rng) for index in range(count)]
-    rng.shuffle(made)
-    return made
+    makers = (_extract, _lookup, _rag, _json_block, _chat, _code)
+    made: dict[str, Prompt] = {}
+    for index in range(count):
+        # Greedy answers to one prompt are one observation, so no prompt comes twice.
+        for _ in range(1000):
+            prompt = makers[index % len(makers)](rng)
+            if made.setdefault(json.dumps(prompt.body), prompt) is prompt:
+                break
+    found = list(made.values())
+    rng.shuffle(found)
+    return found
 
 
 def _body(text: str, max_tokens: int, system: str = "", **more: Any) -> dict[str, Any]:
@@ -181,7 +195,7 @@ def _lookup(rng: random.Random) -> Prompt:
     listing = "\n".join(f"{name}: {number}" for name, number in zip(names, numbers, strict=True))
     at = rng.randrange(6)
     text = f"Here are the phone numbers.\n{listing}\nWhat is the extension of {names[at]}?"
-    return Prompt(_body(text, 20), lambda answer: numbers[at] in answer)
+    return Prompt(_body(text, 20), lambda answer: _numbers(answer)[:1] == [numbers[at]])
 
 
 def _rag(rng: random.Random) -> Prompt:
@@ -194,12 +208,12 @@ def _rag(rng: random.Random) -> Prompt:
     )
     question, wanted = rng.choice(
         (
-            (f"When was the bridge at {city} opened?", str(year)),
+            (f"In which year was the bridge at {city} opened?", str(year)),
             (f"How long is the bridge at {city}?", str(metres)),
             (f"How many minutes does the ferry to {other} take?", str(minutes)),
         )
     )
-    return Prompt(_body(question, 32, system), lambda answer: wanted in answer)
+    return Prompt(_body(question, 32, system), lambda answer: wanted in _numbers(answer))
 
 
 def _json_block(rng: random.Random) -> Prompt:
@@ -211,14 +225,23 @@ def _json_block(rng: random.Random) -> Prompt:
     return Prompt(_body(text, 64), lambda answer: _parsed(answer) == wanted)
 
 
-def _capital(rng: random.Random) -> Prompt:
-    country = rng.choice(list(CAPITALS))
-    return Prompt(_body(f"What is the capital of {country}?", 20), lambda answer: CAPITALS[country] in answer)
+def _chat(rng: random.Random) -> Prompt:
+    """A capital, or a small sum."""
+    if rng.random() < 0.5:
+        country = rng.choice(list(CAPITALS))
+        return Prompt(_body(f"What is the capital of {country}?", 24), lambda answer: CAPITALS[country] in answer)
+    one, two = rng.randint(2, 60), rng.randint(2, 60)
+    return Prompt(_body(f"What is {one} plus {two}?", 24), lambda answer: str(one + two) in _numbers(answer))
 
 
 def _code(rng: random.Random) -> Prompt:
-    what = rng.choice(FUNCTIONS)
-    return Prompt(_body(f"Write a short Python function that returns the {what}. Only the code.", 96), None)
+    what = rng.choice(FUNCTIONS).format(n=rng.randint(2, 40))
+    return Prompt(_body(f"Write a short Python function that {what}. Only the code.", 96), None)
+
+
+def _numbers(answer: str) -> list[str]:
+    """The numbers of an answer in order, without citations."""
+    return re.findall(r"\d+", re.sub(r"\[\d\]", " ", answer))
 
 
 def _parsed(answer: str) -> Any:

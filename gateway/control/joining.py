@@ -48,6 +48,11 @@ class Joining:
         """The policy's bounds; what is remembered stays."""
         self._tracker.resize(most, remember_s)
 
+    @property
+    def waiting(self) -> int:
+        """Feedback whose request's outcome has not come yet."""
+        return len(self._early)
+
     def take_outcomes(self, message: Outcomes) -> None:
         """Remember answers at once, long before they are scored: an application may be quick to judge."""
         recent = self._recent
