@@ -5,6 +5,7 @@ Linux only: processor time is read from the scheduler in nanoseconds, memory as 
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -108,12 +109,16 @@ def _pss_kib(pid: int) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at this moment."""
+    """Ports that nobody uses at this moment, below those that the system gives to outgoing connections by itself."""
+    found: list[int] = []
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        while len(found) < count:
+            port = random.randrange(20_000, 32_000)
+            one = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                found.append(port)
+    return found
 
 
 def wait_until(condition: Callable[[], bool], what: str, alive: Callable[[], bool], tries: int = 600) -> None:

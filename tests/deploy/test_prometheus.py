@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.processes import free_ports
 from tests.cases.gateway import Gateway, wait_for
 from tests.deploy.conftest import DEPLOY, admin_text
 
@@ -139,9 +139,7 @@ class Prometheus:
     """A real Prometheus that scrapes one gateway every second."""
 
     def __init__(self, folder: Path, target: int) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config["rule_files"] = [str(PROMETHEUS / "rules.yml")]

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.processes import free_ports
 from gateway.cli import COMMANDS
 from gateway.policy.load import load
 from tests.cases.gateway import wait_for
@@ -36,7 +36,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ports = dict(zip((8001, 8002, 8080, 9090), _free_ports(4), strict=True))
+        self._ports = dict(zip((8001, 8002, 8080, 9090), free_ports(4), strict=True))
         programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": programs, "PYTHONUNBUFFERED": "1"}
         self._running: list[subprocess.Popen[bytes]] = []
@@ -77,16 +77,6 @@ class Place:
             process.wait(30)
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The README followed up to its first request."""
@@ -97,7 +87,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         for _, _, text in blocks("background"):
             for line in text.splitlines():
                 made.start(line)
-        wait_for(lambda: _ready(made.port(9090)), "the gateway is ready with both endpoints", 60)
+        try:
+            wait_for(lambda: _ready(made.port(9090)), "the gateway is ready with both endpoints", 60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{(made.folder / 'output.log').read_text()}") from None
         yield made
     finally:
         made.stop()
