@@ -45,10 +45,10 @@ def cursor_of(row_id: int) -> str:
 def read_cursor(word: str) -> int:
     """The row of a cursor. Raises ``ValueError``."""
     try:
-        text = base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError):
+        text = base64.urlsafe_b64decode(word.encode("ascii") + b"=" * (-len(word) % 4)).decode("ascii")
+    except (binascii.Error, UnicodeError):
         text = ""
-    kind, _, number = text.partition(":")
-    if kind != "id" or not number.isdigit() or len(number) > 18:
+    number = text.removeprefix("id:")
+    if not number.isdigit() or len(number) > 18 or cursor_of(int(number)) != word:
         raise ValueError("cursor must be the next_cursor of an earlier page")
     return int(number)
