@@ -8,6 +8,7 @@ the state directory and the policy files.
 import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ from aiohttp import web
 
 from gateway.app.addresses import Address, AddressError, parse_address
 from gateway.app.logs import LEVELS, set_up_logs
+from gateway.app.rollout_parts import RolloutParts
 from gateway.app.secrets import Secrets
 from gateway.app.supervisor import READY_LINE, Exit
 from gateway.control.access_log import AccessLog, open_access_log
@@ -98,7 +100,21 @@ class Control:
             wall=time.time,  # noqa: TID251 - composition root
             rand=random.Random().random,  # noqa: S311 - draws samples, guards nothing
         )
-        hub = Hub(self.publisher, self.metrics, self.recorder, self.evidence.take_feedback, self.evidence.take_pairs)
+        self.rollouts = RolloutParts(
+            options.state_dir,
+            evidence=self.evidence,
+            publisher=self.publisher,
+            metrics=self.metrics,
+            wall=time.time,  # noqa: TID251 - composition root
+        )
+        hub = Hub(
+            self.publisher,
+            self.metrics,
+            self.recorder,
+            self.evidence.take_feedback,
+            self.evidence.take_pairs,
+            starts=self.rollouts.take_starts,
+        )
         self.link = Link(options.control_socket, hub)
         jitter = random.Random().random  # noqa: S311 - spreads probes, guards nothing
         self.probes = Probes(self.link.broadcast, ADAPTERS, time.monotonic, jitter)
@@ -117,9 +133,12 @@ class Control:
             return Exit.POLICY
         loop.add_signal_handler(signal.SIGHUP, self.reloader.reload_now)
         self.evidence.start()
+        self.rollouts.service.take_up()
         await self.link.start()
         runner = web.AppRunner(
-            build_admin(self._parts(), [*self._records_api().routes(), *self._pairs_api().routes()]),
+            build_admin(
+                self._parts(), [*self._records_api().routes(), *self._pairs_api().routes(), *self.rollouts.routes()]
+            ),
             access_log=None,
             shutdown_timeout=1.0,
         )
@@ -132,6 +151,7 @@ class Control:
             loop.create_task(self.reloader.run(), name="reload"),
             loop.create_task(self.probes.run(), name="probes"),
             loop.create_task(self._measure_lag(), name="loop-lag"),
+            *self.rollouts.tasks(loop),
         ]
         self._say_ready()
         _log.info("control_ready", generation=self.publisher.current and self.publisher.current.generation)
@@ -154,6 +174,7 @@ class Control:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.link.stop(LAST_OUTCOMES_S)
+        await self.rollouts.service.stop()
         await self.evidence.stop()
         await runner.cleanup()
         await asyncio.to_thread(self._close_access_log)
@@ -162,6 +183,8 @@ class Control:
         self.recorder.subscribe("metrics", self.metrics.take_batch)
         if self.access_log is not None:
             self.recorder.subscribe("access_log", self.access_log.take_batch)
+        # Before the checks, which may hand an outcome on at once: a new bucket is met by its outcome.
+        self.rollouts.connect(self.link, self.probes, self.recorder, self.reloader)
         self.recorder.subscribe("evidence", self.evidence.take_outcomes)
         self.evidence.likelihood.overloaded = self._has_waiting
         self.publisher.on_applied.append(self._applied)
@@ -179,6 +202,7 @@ class Control:
         oversight = self._oversight[publication.generation]
         self._oversight = {publication.generation: oversight}
         self.evidence.apply(table, oversight)
+        self.rollouts.apply(table, oversight)
         if self.access_log is not None:
             self.access_log.enabled = table.settings.access_log
 
@@ -190,9 +214,10 @@ class Control:
             link=self.link,
             metrics=self.metrics,
             loop_lag=self.loop_lag,
-            families=self.evidence.families,
+            families=lambda: itertools.chain(self.evidence.families(), self.rollouts.families()),
             counters=(
                 *self.evidence.counters,
+                *self.rollouts.counters,
                 self.recorder.failures,
                 self.probes.failures,
                 *(log.dropped for log in logs),

@@ -252,6 +252,8 @@ class Engine:
         if run is None:
             return
         run.standing = standing
+        if standing.state in (State.ROLLED_BACK, State.PENDING):
+            run.leave_slices(proposal.event.at_s)
         for effect in proposal.stepped.effects:
             if isinstance(effect, StartStage):
                 run.start_stage(effect, proposal.event.at_s)
@@ -267,6 +269,10 @@ class Engine:
     def plan(self, identity: str) -> Rollout | None:
         """A rollout of the policy in force."""
         return self._plans.get(identity)
+
+    def plans(self) -> Iterable[Rollout]:
+        """All rollouts of the policy in force."""
+        return self._plans.values()
 
     def identity(self, rollout: str) -> str | None:
         """By its name in the policy in force."""

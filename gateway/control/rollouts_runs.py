@@ -94,7 +94,8 @@ class Run:
                     judge.register(wide, wide_spec, now_s)
                     judge.start_stage(wide, now_s, STAGE_LUMP)
                     known.add(wide)
-            judge.register(key, spec, now_s, [wide for wide, _ in slices[key]])
+            out = self.standing.state in (State.ROLLED_BACK, State.PENDING)
+            judge.register(key, spec, now_s, () if out else [wide for wide, _ in slices[key]])
 
     def _slices(self, one: Wanted, key: SeriesKey) -> Iterator[tuple[SeriesKey, SeriesSpec]]:
         if not (one.asked and one.stages == "live" and one.spec.form in (Form.RATE, Form.SESSION)):
@@ -113,10 +114,32 @@ class Run:
         """Whether its outcomes count in that slice."""
         return name == EVERYTHING or name in self.standing.slices
 
+    def tripped(self) -> bool:
+        """Whether a series of its own has an unanswered trip, or was rolled back by one."""
+        own = (key for _, key in self.series_keys() if key.pool == self.plan.candidate)
+        return any(self._judge.series(key).trip is not None for key in own)
+
+    def leave_slices(self, at_s: float) -> None:
+        """Its outcomes count for itself alone, and the slices forget what they won, for it may have come from here."""
+        for one, key in self.series_keys():
+            spec = self._judge.series(key).spec
+            for wide, _ in self._slices(one, key):
+                if key.pool == self.plan.candidate:
+                    self._judge.start_stage(wide, at_s, STAGE_LUMP, new_pool=True)
+            self._judge.register(key, spec, at_s)
+
+    def join_slices(self, at_s: float) -> None:
+        """Its outcomes count in its slices again."""
+        for one, key in self.series_keys():
+            wider = [wide for wide, _ in self._slices(one, key)]
+            self._judge.register(key, self._judge.series(key).spec, at_s, wider)
+
     # stages
 
     def start_stage(self, effect: StartStage, at_s: float) -> None:
         """Begin a stage in the judge: lumps, fresh evidence, and for a new pool empty meters."""
+        if effect.new_pool:
+            self.join_slices(at_s)
         for one, key in self.series_keys():
             mine = key.pool == self.plan.candidate
             pair = one.shape is Shape.PAIR

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.control.rollouts_runs import EVERYTHING, Run
-from gateway.core.evidence import Judge, Response, SeriesKey, SeriesTrip
+from gateway.core.evidence import STAGE_LUMP, Judge, Response, SeriesKey, SeriesTrip
 from gateway.core.evidence.twin import TripDecision
 from gateway.core.rollout import Assessment, Brake, Event, EventKind, State, Tripped
 
 Key = tuple[str, str]
+
+GAINED = 2.0 * STAGE_LUMP
+"""More money than a bucket's meter was given: its own outcomes speak against it too."""
 
 
 class Blame(NamedTuple):
@@ -51,7 +54,7 @@ def _blamed(
     judge: Judge, brake: Brake, runs: Mapping[Key, Run], trips: Sequence[SeriesTrip], now_s: float
 ) -> dict[Key, Blame]:
     blamed: dict[Key, Blame] = {}
-    for at, key, critical in _tripped(judge, runs, trips):
+    for at, key, critical in _tripped(judge, runs, trips, now_s):
         decision = judge.decide(key, runs[at].plan.baseline, now_s)
         hold = decision.response is Response.HOLD
         if at not in blamed or not hold or critical:
@@ -72,11 +75,11 @@ def _innocent(judge: Judge, blame: Blame, assessment: Assessment) -> str | None:
 
 
 def _tripped(
-    judge: Judge, runs: Mapping[Key, Run], trips: Sequence[SeriesTrip]
+    judge: Judge, runs: Mapping[Key, Run], trips: Sequence[SeriesTrip], now_s: float
 ) -> Iterator[tuple[Key, SeriesKey, bool]]:
     """Every latched trip of a candidate, and of slices its buckets are in. Baselines' trips only inform twins."""
     for trip in trips:
-        yield from _slice_trip(judge, runs, trip.key)
+        yield from _slice_trip(judge, runs, trip.key, now_s)
     for at, run in runs.items():
         for one, key in run.series_keys():
             if judge.series(key).trip is None:
@@ -87,11 +90,24 @@ def _tripped(
                 yield at, key, one.guard.critical
 
 
-def _slice_trip(judge: Judge, runs: Mapping[Key, Run], key: SeriesKey) -> Iterator[tuple[Key, SeriesKey, bool]]:
+def _slice_trip(
+    judge: Judge, runs: Mapping[Key, Run], key: SeriesKey, now_s: float
+) -> Iterator[tuple[Key, SeriesKey, bool]]:
+    """The buckets of a tripped slice that lost by themselves as well; all of them if none stands out.
+
+    A bucket that tripped alone explains its slice: then the others are not touched.
+    """
     if not _is_slice(key):
         return
-    for at, run in runs.items():
-        if run.plan.candidate == key.pool and run.in_slice(key.bucket) and run.standing.state is not State.PENDING:
+    members = {
+        at: run
+        for at, run in runs.items()
+        if run.plan.candidate == key.pool and run.in_slice(key.bucket) and run.standing.watched
+    }
+    if not any(run.tripped() for run in members.values()):
+        own = {at: SeriesKey(key.guard, run.standing.bucket, key.pool) for at, run in members.items()}
+        suspect = [at for at in members if judge.series(own[at]).total_at(now_s) > GAINED]
+        for at in suspect or members:
             yield at, key, False
     judge.acknowledge(key)
 
@@ -99,7 +115,7 @@ def _slice_trip(judge: Judge, runs: Mapping[Key, Run], key: SeriesKey) -> Iterat
 def _hold_beside_slices(
     runs: Mapping[Key, Run], blamed: Mapping[Key, Blame], answers: dict[Key, Event], now_s: float
 ) -> None:
-    """A slice that is rolled back holds the pool's other buckets until somebody looks."""
+    """A slice that is rolled back holds the pool's other buckets, in it and beside it, until somebody looks."""
     slices: Iterable[Blame] = [
         blame for at, blame in blamed.items() if _is_slice(blame.key) and answers[at].kind is EventKind.FAIL
     ]

@@ -17,6 +17,7 @@ from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.dataplane.relay import Relay
+from gateway.dataplane.starts import StartCounts
 from gateway.errors import ApiError, error_body
 from gateway.model import outcome
 from gateway.model.enums import Api, Failure, Result
@@ -42,6 +43,7 @@ class Forwarder:
         self.clock = clock
         self._rand = rand
         self.on_release: Callable[[], None] = lambda: None
+        self.starts = StartCounts()
         self.budget = RetryBudget(0.2)
 
     def launch(self, exchange: Exchange) -> bool:
@@ -59,6 +61,8 @@ class Forwarder:
             if not exchange.mirrored:
                 self.budget.request(now)
         exchange.tried.append(view)
+        if exchange.decision is not None and exchange.decision.rollout is not None and exchange.profile is not None:
+            self.starts.note(exchange.wall_at, exchange.profile.bucket, pool.pool.name)
         relay = Relay(self, exchange, pool, view)
         exchange.relay = relay
         head, payload = _request(exchange, pool.pool, view)

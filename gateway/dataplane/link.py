@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
 from gateway.dataplane.pairs import PairBuffer
+from gateway.dataplane.starts import StartCounts
 from gateway.model.messages import (
     Apply,
     Endpoints,
@@ -50,6 +51,7 @@ class ControlLink(Generic[Compiled]):
         *,
         outcomes: OutcomeBuffer,
         pairs: PairBuffer,
+        starts: StartCounts,
         compile: Callable[[Prepare], Compiled],
         apply: Callable[[Compiled], None],
         generation: Callable[[], int],
@@ -62,6 +64,7 @@ class ControlLink(Generic[Compiled]):
         self._pid = pid
         self._outcomes = outcomes
         self._pairs = pairs
+        self._starts = starts
         self._compile = compile
         self._apply = apply
         self._generation = generation
@@ -110,6 +113,7 @@ class ControlLink(Generic[Compiled]):
         writer = self._writer
         while writer is not None and self._words:
             self._send(self._words.popleft())
+        self._flush_starts()
         self._flush_pairs()
         while writer is not None and (len(self._outcomes) or self._outcomes.dropped):
             if writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER:
@@ -117,6 +121,12 @@ class ControlLink(Generic[Compiled]):
             batch, dropped = self._outcomes.take(BATCH)
             captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
             self._send(Outcomes(self._worker, dropped, batch, captures_dropped))
+
+    def _flush_starts(self) -> None:
+        """Before the outcomes of the same moment, which they announce."""
+        message = self._starts.take(self._worker) if self._writer is not None else None
+        if message is not None:
+            self._send(message)
 
     def _flush_pairs(self) -> None:
         writer = self._writer

@@ -27,7 +27,7 @@ from gateway.dataplane.pipeline import Current, Pipeline
 from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.model.enums import Result
-from gateway.model.messages import EndpointLocal, Endpoints, Feedback, Prepare, Rollouts, Stats
+from gateway.model.messages import LATCHED_FILE, EndpointLocal, Endpoints, Feedback, Prepare, Rollouts, Stats
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.wire.server import ServerConnection, ServerContext
@@ -122,6 +122,7 @@ class Worker:
             options.pid,
             outcomes=self.outcomes,
             pairs=self.pairs,
+            starts=self.forwarder.starts,
             compile=self._compile,
             apply=self._apply,
             generation=lambda: self._generation,
@@ -165,8 +166,8 @@ class Worker:
             await asyncio.sleep(0.02)
         for connection in list(self.context.connections):
             connection.abort()
-        await self.link.finish(2.0)
         self.mirror.stop()
+        await self.link.finish(2.0)
         for task in self._tasks:
             task.cancel()
         self.wheel.stop()
@@ -187,11 +188,12 @@ class Worker:
         self.context.limits.max_body_bytes = table.settings.max_body_bytes
         self.forwarder.budget.ratio = table.settings.retry_budget
         self._generation = table.generation
-        self._has_policy.set()
         self.mirror.apply(table)
+        self._has_policy.set()
 
     def _start_from_snapshot(self) -> None:
-        """Serve by the last applied generation at once, even if control is away."""
+        """Serve by the last applied generation at once, even if control is away, and by the shares latched last."""
+        self._latch_from_disk()
         path = self._options.state_dir / "snapshot.msgpack"
         try:
             message = msgspec.msgpack.decode(path.read_bytes(), type=Prepare)
@@ -200,6 +202,16 @@ class Worker:
             return
         except Exception as error:  # a snapshot of another version; control will send a good one
             self._log_error("snapshot", error)
+
+    def _latch_from_disk(self) -> None:
+        """What control stored before it acted. Without it every share is unknown, which counts as none."""
+        try:
+            stored = (self._options.state_dir / LATCHED_FILE).read_bytes()
+            self._rollouts(msgspec.msgpack.decode(stored, type=Rollouts))
+        except FileNotFoundError:
+            return
+        except (OSError, msgspec.MsgspecError) as error:
+            self._log_error("rollouts", error)
 
     def _report(self, message: Endpoints) -> None:
         self.fleet.report(message.reports, self._clock())
@@ -253,6 +265,8 @@ class Worker:
             self._lag_s = max(self._lag_s, now - last - 0.05)
             last = now
             self.admission.drain()
+            if self._busy():
+                self.mirror.shed_waiting()
             if now >= sweep_at:
                 sweep_at = now + SWEEP_S
                 self.fleet.sweep()
@@ -265,8 +279,6 @@ def listen_socket(host: str, port: int) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     sock.bind((host, port))
-            if self._busy():
-                self.mirror.shed_waiting()
     sock.listen(4096)
     sock.setblocking(False)
     return sock

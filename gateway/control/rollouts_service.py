@@ -1,0 +1,274 @@
+"""Rollouts in service: the engine's turns on control's loop, each proposal stored, then obeyed, then told.
+
+Owns the order of effects and the lock that makes commands and turns one after the other. A decision that takes a pool
+out never waits longer than ``STORE_S`` for a database: it is in the files by then, and is stored as soon as possible.
+Started by ``app.control_main``.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import orjson
+import structlog
+from sqlalchemy import Engine as Database
+from sqlalchemy.exc import SQLAlchemyError
+
+from gateway.control.link import WorkerLink
+from gateway.control.rollouts import Engine
+from gateway.control.rollouts_keeping import Keeper, Kept
+from gateway.control.rollouts_values import Proposal, Surroundings, told_shares
+from gateway.control.series import Counter
+from gateway.control.webhooks import Message, Webhooks
+from gateway.core.evidence import Budget
+from gateway.core.rollout import ENGINE, Audit, Event, EventKind, Notify, Persist, Standing, State
+from gateway.model.messages import Rollouts, ToWorker
+from gateway.model.proving import Oversight
+from gateway.model.table import Table
+from gateway.store.rollouts import Change
+
+TURN_S = 1.0
+POLL_S = 2.0
+METERS_S = 5.0
+STORE_S = 1.0
+
+_WIDE = (State.SHADOWING, State.STEPPING, State.PROMOTED)
+_ENDS = {State.ROLLED_BACK: "rollback", State.HOLDING: "hold", State.FROZEN: "incident", State.PAUSED: "hold"}
+
+_log = structlog.get_logger("control.rollouts")
+
+
+class RolloutService:
+    """``broadcast`` sends to every worker; ``wall`` is the wall clock in seconds."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        database: Callable[[], Database | None],
+        broadcast: Callable[[ToWorker], None],
+        surroundings: Surroundings,
+        webhooks: Webhooks,
+        wall: Callable[[], float],
+    ) -> None:
+        self.engine = Engine(surroundings)
+        self.keeper = Keeper(state_dir, database)
+        self.webhooks = webhooks
+        self.transitions = Counter(
+            "quantgate_rollout_transitions_total",
+            "Transitions of rollouts by what caused them and where they led.",
+            ("rollout", "event", "state"),
+        )
+        self.trips = Counter(
+            "quantgate_rollout_trips_total", "Suspicion meters that tripped, by what it led to.", ("rollout", "outcome")
+        )
+        self._broadcast = broadcast
+        self._wall = wall
+        self._lock = asyncio.Lock()
+        self._latched: Rollouts | None = None
+        self._late: set[asyncio.Task[Kept]] = set()
+        self._polled_s = self._metered_s = 0.0
+
+    # life
+
+    def apply(self, table: Table, oversight: Oversight, records: Mapping[str, str]) -> None:
+        """A policy came into force."""
+        budget = Budget(oversight.false_rollbacks_per_year, oversight.series)
+        self.engine.apply(table, budget, records, self._wall())
+        self.webhooks.configure(oversight.webhooks)
+        if self.engine.restored:
+            self._publish_shares(self._save())
+
+    def take_up(self) -> None:
+        """Continue from the state directory. Without its files the database is waited for."""
+        standings, state = self.keeper.read()
+        if standings is not None:
+            self.engine.restore(standings, state, self._wall())
+            self._latched = self._save()
+
+    def tell(self, link: WorkerLink) -> None:
+        """A worker joined: it gets the shares in force. Before anything is known it keeps what it has."""
+        if self._latched is not None:
+            link.send(self._latched)
+
+    async def run(self) -> None:
+        """Turns until cancelled. A turn that fails is logged, and the next one comes."""
+        while True:
+            await asyncio.sleep(TURN_S)
+            try:
+                await self.turn()
+            except Exception:
+                _log.exception("rollout_turn_failed")
+
+    async def stop(self) -> None:
+        """Store the meters as they are."""
+        async with self._lock:
+            await asyncio.to_thread(self.keeper.save_meters, self.engine.state())
+
+    async def turn(self) -> None:
+        """One turn: other replicas' changes, evidence, decisions, meters."""
+        async with self._lock:
+            now_s = self._wall()
+            if not self.engine.restored:
+                await self._restore_from_database(now_s)
+                return
+            if now_s - self._polled_s >= POLL_S:
+                self._polled_s = now_s
+                await self._poll(now_s)
+            proposals = self.engine.turn(now_s)
+            done = await self._carry_out(proposals)
+            if done or now_s - self._metered_s >= METERS_S:
+                self._metered_s = now_s
+                await asyncio.to_thread(self.keeper.save_meters, self.engine.state())
+
+    # commands
+
+    async def command(self, kind: EventKind, rollout: str, bucket: str, actor: str, reason: str) -> dict[str, str]:
+        """What a person asks of a bucket, or of all with ``*``: bucket → what came of it. ``KeyError`` if unknown."""
+        async with self._lock:
+            identity = self.engine.identity(rollout)
+            buckets = [at for at in self.engine.standings if at[0] == identity and (bucket == "*" or at[1] == bucket)]
+            if identity is None or not buckets:
+                raise KeyError(f"{rollout} {bucket}")
+            event = Event(kind, self._wall(), reason, actor if actor != ENGINE else f"operator {actor}")
+            answers: dict[str, str] = {}
+            proposals: list[Proposal] = []
+            for at in sorted(buckets):
+                found = self.engine.command(at, event)
+                if isinstance(found, str):
+                    answers[at[1]] = f"refused: {found}"
+                else:
+                    proposals.append(found)
+            done = await self._carry_out(proposals)
+            for proposal in proposals:
+                stored = proposal in done
+                answers[proposal.key[1]] = (
+                    proposal.stepped.standing.state.value if stored else "refused: it could not be stored; try again"
+                )
+            return answers
+
+    # effects
+
+    async def _carry_out(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Store, obey, tell; returns what was done. Nothing is obeyed before it is on disk."""
+        befores = {proposal.key: self.engine.standings[proposal.key] for proposal in proposals}
+        done = []
+        for proposal in proposals:
+            if await self._stored(proposal, befores[proposal.key]):
+                self.engine.accept(proposal)
+                done.append(proposal)
+        if done:
+            message = await asyncio.to_thread(self._save)
+            if told_shares(done):
+                self._publish_shares(message)
+            for proposal in done:
+                self._account(proposal, befores[proposal.key])
+            self._tell_brake(done)
+        return done
+
+    async def _stored(self, proposal: Proposal, before: Standing) -> bool:
+        change = self._change(proposal)
+        standing = proposal.stepped.standing
+        tightens = standing.share_bp <= before.share_bp and standing.state not in _WIDE
+        loop = asyncio.get_running_loop()
+        work = loop.create_task(asyncio.to_thread(self.keeper.commit, change, tightens=tightens), name="store rollout")
+        await asyncio.wait([work], timeout=STORE_S if tightens else None)
+        if not work.done():
+            _log.warning("rollout_database_slow", bucket=standing.bucket)
+            self._late.add(work)
+            work.add_done_callback(self._late.discard)
+            return True
+        kept = work.result()
+        if kept is Kept.OVERTAKEN:
+            self._polled_s = 0.0
+        return kept in (Kept.STORED, Kept.OWED)
+
+    def _change(self, proposal: Proposal) -> Change:
+        persist, audit = proposal.stepped.effects[:2]
+        assert isinstance(persist, Persist) and isinstance(audit, Audit)  # noqa: S101 - the table's property tests say so
+        return Change(persist.standing, persist.expected, audit, self.engine.policy, proposal.evidence)
+
+    def _save(self) -> Rollouts:
+        return self.keeper.save(self.engine.shares(), self.engine.standings.values())
+
+    def _publish_shares(self, message: Rollouts) -> None:
+        self._latched = message
+        self._broadcast(message)
+
+    def _account(self, proposal: Proposal, before: Standing) -> None:
+        """Log, counters and notices of one transition."""
+        standing, event = proposal.stepped.standing, proposal.event
+        self.transitions.add((standing.rollout, event.kind.value, standing.state.value))
+        if event.kind in (EventKind.FAIL, EventKind.INCIDENT):
+            self.trips.add((standing.rollout, event.kind.value))
+        _log.info(
+            "rollout_moved",
+            rollout=standing.rollout,
+            bucket=standing.bucket,
+            pool=standing.candidate,
+            before=before.state.value,
+            state=standing.state.value,
+            stage=standing.stage,
+            share_bp=standing.share_bp,
+            cause=event.kind.value,
+            reason=event.reason,
+            actor=event.actor,
+        )
+        if before.state in _ENDS and standing.state is not before.state:
+            self.webhooks.tell(_message(_ENDS[before.state], standing, event, resolved=True))
+        for effect in proposal.stepped.effects:
+            if isinstance(effect, Notify):
+                self.webhooks.tell(_message(effect.notice.value, standing, event, headroom=_headroom_of(proposal)))
+
+    def _tell_brake(self, done: Sequence[Proposal]) -> None:
+        """Once for all buckets: nobody is helped by fifty pages."""
+        frozen = [proposal for proposal in done if proposal.event.kind is EventKind.BRAKE]
+        if frozen:
+            event = frozen[0].event
+            words = f"The brake is on, {len(frozen)} buckets are frozen: {event.reason}"
+            self.webhooks.tell(Message("incident", event.at_s, words, {"scope": "all rollouts"}))
+
+    # other replicas and the database
+
+    async def _restore_from_database(self, now_s: float) -> None:
+        if not self.keeper.available:
+            return
+        try:
+            standings = await asyncio.to_thread(self.keeper.newer, {})
+        except SQLAlchemyError as error:
+            _log.error("rollouts_not_restored", error=type(error).__name__)
+            return
+        _, state = await asyncio.to_thread(self.keeper.read)
+        self.engine.restore(standings, state, now_s)
+        self._publish_shares(await asyncio.to_thread(self._save))
+
+    async def _poll(self, now_s: float) -> None:
+        """Pay what is owed to the database, and take up what other replicas decided."""
+        known = {at: standing.version for at, standing in self.engine.standings.items()}
+        try:
+            overtaken = await asyncio.to_thread(self.keeper.settle, list(self.engine.standings.values()))
+            for at in overtaken:
+                known[at] = 0
+            newer = await asyncio.to_thread(self.keeper.newer, known)
+        except SQLAlchemyError:
+            return
+        if newer:
+            self._adopt(newer, now_s)
+            self._publish_shares(await asyncio.to_thread(self._save))
+
+    def _adopt(self, standings: Iterable[Standing], now_s: float) -> None:
+        for standing in standings:
+            _log.info("rollout_adopted", bucket=standing.bucket, state=standing.state.value, version=standing.version)
+            self.engine.adopt(standing, now_s)
+
+
+def _message(notice: str, standing: Standing, event: Event, *, resolved: bool = False, headroom: str = "") -> Message:
+    labels = {"rollout": standing.rollout, "bucket": standing.bucket, "pool": standing.candidate}
+    share = "none" if standing.share_bp <= 0 else f"{standing.share_bp / 100:g} %"
+    words = f"{standing.candidate} in {standing.bucket} is {standing.state.value} (share {share}): {event.reason}"
+    details = {"actor": event.actor, "stage": standing.stage, "baseline": standing.baseline, "headroom": headroom}
+    return Message(notice, event.at_s, words, labels, details, resolved)
+
+
+def _headroom_of(proposal: Proposal) -> str:
+    return str(orjson.loads(proposal.evidence).get("headroom", ""))
