@@ -90,8 +90,8 @@ def run(
         return COMPARED
     console = Console(file=stream, highlight=False, width=None if stream.isatty() else 120)
     _print_scores(console, triple)
-    _print_differences(console, found)
-    _print_texts(console, base, other, asked)
+    print_differences(console, found)
+    print_texts(console, base, other, asked)
     return COMPARED
 
 
@@ -192,7 +192,7 @@ def _print_scores(console: Console, triple: Triple) -> None:
     for part in Part:
         if any(part in column for column in columns):
             weight = f"{weights[part]:.2f}" if part in weights else (f"cap {CAPS[part]:.1f}" if part in CAPS else "-")
-            grid.add_row(part, weight, *(_number(column.get(part)) for column in columns))
+            grid.add_row(part, weight, *(number(column.get(part)) for column in columns))
     if agreement.parts or (with_noise and columns[-1]):
         console.print(grid)
     console.print(_line("candidate", agreement))
@@ -202,7 +202,7 @@ def _print_scores(console: Console, triple: Triple) -> None:
 
 
 def _line(name: str, agreement: Agreement) -> Text:
-    score = _number(agreement.score)
+    score = number(agreement.score)
     score.stylize("bold")
     text = Text(f"{name}: ").append(score).append(f"  {_WORDS[agreement.verdict]}")
     if agreement.capped_by is not None:
@@ -222,13 +222,15 @@ def _excess_line(triple: Triple) -> Text:
     return Text("excess: ").append(f"{loss.trip:+.3f}", f"bold {style}").append("  noise minus candidate; > 0 = worse")
 
 
-def _number(value: float | None) -> Text:
+def number(value: float | None) -> Text:
+    """A part or a score: green, yellow, red."""
     if value is None:
         return Text("-", "dim")
     return Text(f"{value:.3f}", "green" if value >= 0.95 else "yellow" if value >= 0.5 else "red")
 
 
-def _print_differences(console: Console, found: list[Difference]) -> None:
+def print_differences(console: Console, found: list[Difference]) -> None:
+    """What differs, part by part."""
     if not found:
         console.print(Text("no differences but wording", "dim"))
         return
@@ -241,7 +243,8 @@ def _print_differences(console: Console, found: list[Difference]) -> None:
     console.print(grid)
 
 
-def _print_texts(console: Console, base: Answer, other: Answer, asked: Asked) -> None:
+def print_texts(console: Console, base: Answer, other: Answer, asked: Asked) -> None:
+    """The texts as one, with what only one side has marked."""
     for side in side_by_side(base, other, asked):
         if any(change.tag != "equal" for change in side.changes):
             console.print(Text(f"Text of choice {side.choice}: [-baseline only-] {{+candidate only+}}", "dim"))

@@ -44,7 +44,9 @@ def said(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0][:300]
 
 
-def ask_admin(admin: str, path: str, query: Mapping[str, str] | None = None) -> bytes:
+def ask_admin(
+    admin: str, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+) -> bytes:
     """GET from the admin port (HOST:PORT or URL). Raises ``StoredError`` with the gateway's own words."""
     parts = urlsplit(admin if "://" in admin else f"http://{admin}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -57,7 +59,7 @@ def ask_admin(admin: str, path: str, query: Mapping[str, str] | None = None) -> 
     else:
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=ADMIN_S)
     try:
-        connection.request("GET", target)
+        connection.request("GET", target, headers=dict(headers or {}))
         answer = connection.getresponse()
         body = answer.read()
     except (OSError, http.client.HTTPException) as error:

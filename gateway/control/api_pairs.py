@@ -21,7 +21,7 @@ from gateway.control.reads import KEY_HEADER, Handler, as_text, guarded, known, 
 from gateway.core.span import read_moment
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
-from gateway.store.pairs import Filter, LossRow
+from gateway.store.pairs import Filter, LossRow, PairRow
 
 FIELDS = ("bucket", "baseline", "candidate", "rule", "tenant", "verdict")
 PARAMETERS = frozenset({"since", "until", "failed", "limit", "cursor", *FIELDS})
@@ -100,7 +100,7 @@ class PairsApi:
 
 def pair_of(row: RowMapping) -> dict[str, Any]:
     """A row as JSON: parts as objects, what is unknown (-1 in the database) as null."""
-    found = {key: value for key, value in row.items() if key != "id"}
+    found = {key: row[key] for key in PairRow._fields}
     found |= {key: orjson.loads(row[key]) for key in _JSON}
     found |= {key: None for key in _UNKNOWN if row[key] < 0}
     return found

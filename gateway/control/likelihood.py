@@ -9,6 +9,7 @@ counted by why.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -66,6 +67,19 @@ class ScoredGap(NamedTuple):
     gap: PairGap
 
 
+class _BusyError(Exception):
+    """Requests wait at the endpoint: clients go first."""
+
+
+_WORDS: dict[type[Exception], str] = {
+    TimeoutError: "timeout",
+    _BusyError: "busy",
+    aiohttp.ClientError: "unreachable",
+    OSError: "unreachable",
+    ScorerDiedError: "scorer_died",
+}
+
+
 class _Job(NamedTuple):
     pair: Pair
     done: Callable[[PairGap | None], None]
@@ -94,8 +108,9 @@ class Likelihood:
         self._run = run
         self._shares: dict[str, float] = {}
         self._pools: Mapping[str, Pool] = {}
+        self._names: Mapping[str, tuple[str, str | None]] = {}
         self._waiting: deque[_Job] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[tuple[str, PairGap | None]]] = set()
         self._session: aiohttp.ClientSession | None = None
         self._subscribers: list[Callable[[ScoredGap], None]] = []
 
@@ -107,6 +122,7 @@ class Likelihood:
         """A policy came into force."""
         self._shares = {rule.name: rule.likelihood for rule in table.shadows if rule.likelihood > 0}
         self._pools = table.pools
+        self._names = table.names
 
     def families(self) -> list[Family]:
         """The histogram of this moment."""
@@ -151,39 +167,15 @@ class Likelihood:
 
     def _feed(self) -> None:
         while self._waiting and len(self._tasks) < RUNNING_MOST:
-            task = asyncio.get_running_loop().create_task(self._work(self._waiting.popleft()), name="likelihood")
+            job = self._waiting.popleft()
+            task = asyncio.get_running_loop().create_task(self._work(job.pair), name="likelihood")
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(partial(self._ended, job))
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _ended(self, job: _Job, task: "asyncio.Task[tuple[str, PairGap | None]]") -> None:
         self._tasks.discard(task)
-        self._feed()
-
-    async def _work(self, job: _Job) -> None:
-        gap: PairGap | None = None
-        outcome = "stopping"
-        try:
-            async with asyncio.timeout(PAIR_S):
-                gap = await self._gap(job.pair)
-            outcome = "scored" if gap is not None else "misaligned"
-        except TimeoutError:
-            outcome = "timeout"
-        except ScoringError as error:
-            outcome = error.problem.value
-        except _BusyError:
-            outcome = "busy"
-        except (aiohttp.ClientError, OSError):
-            outcome = "unreachable"
-        except ScorerDiedError:
-            outcome = "scorer_died"
-        except Exception as error:  # a fault of ours costs a score, and the log has its kind
-            outcome = "fault"
-            _log.error("likelihood_failed", error=type(error).__name__)
-        finally:
-            self._count(job.pair, outcome)
-            self._tell(job, gap)
-
-    def _tell(self, job: _Job, gap: PairGap | None) -> None:
+        outcome, gap = ("stopping", None) if task.cancelled() else task.result()
+        self._count(job.pair, outcome)
         if gap is not None:
             self.gaps.observe(self.gaps.row((job.pair.bucket, job.pair.candidate.pool)), gap.mean_nats)
             for subscriber in self._subscribers:
@@ -192,6 +184,21 @@ class Likelihood:
                 except Exception:
                     _log.exception("likelihood_part_failed")
         job.done(gap)
+        self._feed()
+
+    async def _work(self, pair: Pair) -> tuple[str, PairGap | None]:
+        """The outcome in a word, and the gap if there is one."""
+        try:
+            async with asyncio.timeout(PAIR_S):
+                gap = await self._gap(pair)
+        except ScoringError as error:
+            return error.problem.value, None
+        except tuple(_WORDS) as error:
+            return next(word for kind, word in _WORDS.items() if isinstance(error, kind)), None
+        except Exception as error:  # a fault of ours costs a score, and the log has its kind
+            _log.error("likelihood_failed", error=type(error).__name__)
+            return "fault", None
+        return "misaligned" if gap is None else "scored", gap
 
     async def _gap(self, pair: Pair) -> PairGap | None:
         texts = pair_process.decode_texts(await self._run(pair_process.answer_texts, msgspec.msgpack.encode(pair)))
@@ -213,7 +220,7 @@ class Likelihood:
         """One answer under one pool, at the endpoint that answered before."""
         pool = self._pools[leg.pool]
         endpoint = next((item for item in pool.endpoints if item.name == leg.endpoint), pool.endpoints[0])
-        steps = score_answer(self._capability(leg.pool), request, text, pool.upstream_model or pool.model)
+        steps = score_answer(self._capability(leg.pool), request, text, self._served_name(pool, request))
         found = await asyncio.to_thread(_step, steps, None)
         while isinstance(found, Call):
             if self.overloaded(endpoint.name):
@@ -238,16 +245,19 @@ class Likelihood:
                     raise OSError("the reply is longer than is read")
             return Reply(response.status, body)
 
+    def _served_name(self, pool: Pool, request: Mapping[str, Any]) -> str:
+        """What the pool calls the model or the adapter that the client asked for."""
+        _, adapter = self._names.get(str(request.get("model")), ("", None))
+        if adapter is not None:
+            return pool.adapters.get(adapter, adapter)
+        return pool.upstream_model or pool.model
+
     def _capability(self, pool: str) -> Scoring:
         known = self._pools.get(pool)
         return Scoring.NONE if known is None else scoring_of(known.runtime)
 
     def _count(self, pair: Pair, outcome: str) -> None:
         self.counted.add((pair.bucket, pair.candidate.pool, outcome))
-
-
-class _BusyError(Exception):
-    """Requests wait at the endpoint: clients go first."""
 
 
 def url_of(endpoint: Endpoint) -> str:

@@ -126,7 +126,7 @@ class Sampling:
             pair.at + self._rules.retention_s,
             pair.tenant,
             pair.bucket,
-            pair.candidate.pool,
+            pair.baseline.pool,
             PAIR,
             sealer.seal(pair.request_id, sample),
         )

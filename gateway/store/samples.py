@@ -77,8 +77,9 @@ def inserter(engine: Engine) -> Inserter:
 
 
 def find(engine: Engine, *, bucket: str = "", pool: str = "", tenant: str = "", most: int = 100) -> list[SampleRow]:
-    """Sealed samples, newest first."""
-    return [row for _, row in listing(engine, bucket=bucket, pool=pool, tenant=tenant, most=most)]
+    """Sealed samples, newest first; one a request, which may have been kept by itself and as a pair."""
+    found = (row for _, row in listing(engine, bucket=bucket, pool=pool, tenant=tenant, most=most))
+    return list({row.request_id: row for row in found}.values())
 
 
 def listing(
