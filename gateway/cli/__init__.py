@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "report": ("gateway.cli.report", "report", "Pools by bucket against the baseline: latency, errors, quality."),
     "record": ("gateway.cli.record", "record", "The deployment record of each pool, and what is missing in it."),
     "replay": ("gateway.cli.replay", "replay", "Send stored or given requests to chosen pools and compare."),
+    "diff": ("gateway.cli.diff", "diff", "Show a shadow pair side by side: scores, parts, and texts if kept."),
     "simulate": ("gateway.cli.simulate", "simulate", "Run a simulated runtime, for tests, load and rehearsal."),
     "demo": ("gateway.cli.demo", "demo", "Three real llama.cpp pools, the gateway, a mixed workload, a report."),
     "vectors": ("gateway.cli.vectors", "main", "Check the judge's statistics against a file of test vectors."),
