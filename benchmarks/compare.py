@@ -28,6 +28,7 @@ from benchmarks.contenders import (
     Contender,
     install_routers,
     nginx_binary,
+    start_checking_gateway,
     start_gateway,
     start_nginx,
     start_router,
@@ -122,6 +123,7 @@ class Bench:
         else:
             self._leave_out("nginx is not installed (Debian: nginx-light), so there are no ratios")
         yield lambda: start_gateway(*place)
+        yield lambda: [start_checking_gateway(*place)]
         if self.options.with_rust_routers:
             for name in install_routers(self._say):
                 yield lambda name=name: [start_router(name, *place)]

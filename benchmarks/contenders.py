@@ -72,6 +72,7 @@ routes:
   - {{name: interactive-chat, when: {{task: chat, length: [short, medium]}}, pools: [int4, fp8, bf16]}}
   - {{name: default, pools: [fp8, bf16]}}
 gateway: {{access_log: true}}
+evidence: {{check: {{structured: 100%, tools: 100%, other: {checked}}}}}
 """
 
 
@@ -108,9 +109,27 @@ def nginx_binary() -> str | None:
 
 def start_gateway(folder: Path, backend: int, cores: tuple[int, int], output: IO[Any]) -> list[Contender]:
     """One gateway with one worker, as two rows: control and supervisor on the other core, and everything on one."""
+    program, place, url = _gateway(folder / "quantgate", backend, cores, output, checked="0%")
+    split = Contender("quantgate", url, program, lambda: place(cores[1:]))
+    single = Contender("quantgate, one core", url, program, lambda: place(cores[:1]))
+    return [_answering(split), single]
+
+
+def start_checking_gateway(folder: Path, backend: int, cores: tuple[int, int], output: IO[Any]) -> Contender:
+    """Another one that also checks a tenth of the plain answers, in a process of its own, as policies do by default."""
+    program, place, url = _gateway(folder / "checking", backend, cores, output, checked="10%")
+    return _answering(Contender("quantgate, checks", url, program, lambda: place(cores[1:])))
+
+
+def _gateway(
+    folder: Path, backend: int, cores: tuple[int, int], output: IO[Any], checked: str
+) -> tuple[Program, Callable[[tuple[int, ...]], None], str]:
+    """A started gateway, how to place its processes (the worker is always on the first core), and its URL."""
+    folder.mkdir()
     listen, admin = free_ports(2)
     policy = folder / "policy.yaml"
-    policy.write_text(POLICY.format(backend=backend, digest=hashlib.sha256(KEY.encode()).hexdigest()))
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    policy.write_text(POLICY.format(backend=backend, digest=digest, checked=checked))
     command = [sys.executable, "-m", "gateway", "serve", "--config", str(policy), "--workers", "1"]
     command += ["--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
     command += ["--state-dir", str(folder / "state"), "--access-log", str(folder / "access.jsonl"), "--drain-s", "1"]
@@ -129,10 +148,10 @@ def start_gateway(folder: Path, backend: int, cores: tuple[int, int], output: IO
         for name, pid in pids.items():
             pin(pid, cores[:1] if name.startswith("worker") else control)
         pin(program.pid, control)
+        for pid in set(program.pids()) - {program.pid, *pids.values()}:
+            pin(pid, control)
 
-    split = Contender("quantgate", _chat(listen), program, lambda: place(cores[1:]))
-    single = Contender("quantgate, one core", _chat(listen), program, lambda: place(cores[:1]))
-    return [_answering(split), single]
+    return program, place, _chat(listen)
 
 
 def _pids(log: Path) -> dict[str, int]:

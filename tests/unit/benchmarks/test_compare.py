@@ -59,7 +59,7 @@ def test_the_policy_under_test_is_a_good_one(tmp_path: Path) -> None:
     """Everything that costs is on: keys with limits, patterns, privilege, constraints, the access log."""
     from benchmarks.contenders import POLICY
 
-    (tmp_path / "policy.yaml").write_text(POLICY.format(backend=9, digest="0" * 64))
+    (tmp_path / "policy.yaml").write_text(POLICY.format(backend=9, digest="0" * 64, checked="0%"))
     document = json.loads(load(tmp_path / "policy.yaml").document)
     assert document["tenants"]["bench"]["limits"].keys() == {"requests_per_minute", "tokens_per_minute", "inflight"}
     assert document["classify"]["tasks"]
@@ -101,7 +101,9 @@ def test_load_and_backend_fit_each_other(backend: str, mode: str, options: list[
     """Every request is answered and checked, in each way of loading."""
     lines = run_load(backend, mode, *options)
     assert lines is not None
-    assert (lines[-1]["done"], lines[-1]["failed"]) == (done, 0)
+    assert lines[-1]["failed"] == 0
+    # The closed loop begins anew where there is time left.
+    assert lines[-1]["done"] >= done if mode == "stream" else lines[-1]["done"] == done
     if mode == "hold":
         assert lines[0] == {"open": done}
 
