@@ -49,6 +49,7 @@ class ClientConnection(asyncio.Protocol):
         "_listener",
         "_parser",
         "_parts",
+        "_paused",
         "_started",
         "_status",
         "_until_close",
@@ -76,6 +77,7 @@ class ClientConnection(asyncio.Protocol):
         self._complete = False
         self._keep_alive = False
         self._until_close = False
+        self._paused = False
 
     @property
     def alive(self) -> bool:
@@ -84,8 +86,12 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """The last answer ended cleanly and the server keeps the connection open."""
-        return self._complete and self._keep_alive and self.alive
+        """The last answer ended cleanly, the whole request was sent, and the server keeps the connection open.
+
+        An answer may come before the request is out (413 at the sight of the head). Whether the server then reads the
+        rest as that request's body or as the next request is not ours to find out.
+        """
+        return self._complete and self._keep_alive and self.alive and not self.transport.get_write_buffer_size()
 
     def send(self, head: bytes, body: bytes, listener: Listener) -> None:
         """Send one whole request; the answer goes to ``listener``."""
@@ -107,10 +113,12 @@ class ClientConnection(asyncio.Protocol):
     def pause(self) -> None:
         """Stop reading: the client behind us is slower than the pool."""
         if self.alive:
+            self._paused = True
             self.transport.pause_reading()
 
     def resume(self) -> None:
         """Read again."""
+        self._paused = False
         if self.alive:
             self.transport.resume_reading()
 
@@ -150,8 +158,11 @@ class ClientConnection(asyncio.Protocol):
             self._fail("upgraded without being asked")
             return
         except httptools.HttpParserError as error:
-            self._fail(f"not HTTP: {error}")
-            return
+            if not self._complete:
+                self._report(fresh)  # what came before the fault in this read is as good as in a read of its own
+                self._fail(f"not HTTP: {error}")
+                return
+            self._keep_alive = False  # the answer is whole; what follows it is out of step, and so is the connection
         self._report(fresh)
 
     def pause_writing(self) -> None:
@@ -178,6 +189,8 @@ class ClientConnection(asyncio.Protocol):
             self._headers = []
             self._head_bytes = 0
             self._status = 0
+            if self._paused:
+                self.resume()  # or the next answer on this connection would never be read
             listener.on_end()
 
     def _fail(self, reason: str) -> None:
@@ -208,6 +221,8 @@ class ClientConnection(asyncio.Protocol):
         if 100 <= status < 200:
             self._headers = []
             return
+        if status < 100:
+            raise ValueError("no such status")
         self._status = status
         self._started = True
         framed = status in (204, 304)

@@ -23,7 +23,7 @@ class ReadLimits:
         self.max_head_bytes = 64 * 1024  # as Node and Envoy: room for large trace baggage
         self.max_headers = 100  # as Apache; a real SDK sends about 20
         self.max_body_bytes = 32 * 1024 * 1024  # several base64 images
-        self.head_s = 15.0  # a head that trickles in holds a connection and nothing else
+        self.head_s = 15.0  # from its first byte to its last, or heads that trickle in would hold all descriptors
         self.body_s = 120.0  # between two reads of a body: large uploads on thin lines go on
 
 
@@ -38,12 +38,13 @@ class RequestReader:
         "_head_bytes",
         "_headers",
         "_limits",
+        "_offers_upgrade",
         "_parser",
-        "_received_at",
         "_target",
         "_whole",
         "in_body",
         "partial",
+        "received_at",
     )
 
     def __init__(
@@ -67,7 +68,8 @@ class RequestReader:
         self._head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._received_at = 0.0
+        self._offers_upgrade = False
+        self.received_at = 0.0
         self.partial = False
         self.in_body = False
 
@@ -78,8 +80,9 @@ class RequestReader:
                 self._parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as upgrade:
-                # No upgrade is on offer (RFC 9110 §7.8 lets a server ignore the field): go on with HTTP/1.1.
-                data = data[upgrade.args[0] :]
+                # No upgrade is on offer here, and a server may ignore the field (RFC 9110 §7.8). The parser would take
+                # the body for the other protocol's, so a fresh one reads the head again without the offer.
+                data = self._head_without_offer() + data[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
                 self._clear()
             except httptools.HttpParserCallbackError as error:
@@ -94,7 +97,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         """First byte of a request."""
-        self._received_at = self._clock()
+        self.received_at = self._clock()
         self.partial = True
 
     def on_url(self, url: bytes) -> None:
@@ -115,6 +118,9 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         """The head is whole: refuse what can be refused before its body."""
+        if self._parser.should_upgrade():
+            self._offers_upgrade = True
+            return
         expect = b""
         for name, value in self._headers:
             if name == b"content-length" and int(value) > self._limits.max_body_bytes:
@@ -136,6 +142,8 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         """A whole request."""
+        if self._offers_upgrade:
+            return
         parser = self._parser
         request = Request()
         request.method = parser.get_method()
@@ -145,9 +153,23 @@ class RequestReader:
         request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         request.http11 = parser.get_http_version() == "1.1"
         request.keep_alive = parser.should_keep_alive()
-        request.received_at = self._received_at
+        request.received_at = self.received_at
         self._clear()
         self._whole(request)
+
+    def _head_without_offer(self) -> bytes:
+        """The head as it came, less the offer to upgrade."""
+        method = self._parser.get_method()
+        if method == b"CONNECT":
+            raise ApiError(405, "method_not_allowed", "This is no forward proxy.", close=True)
+        lines = [b"%b %b HTTP/%b\r\n" % (method, self._target, self._parser.get_http_version().encode())]
+        for name, value in self._headers:
+            if name == b"connection":
+                kept = b", ".join(token for token in value.split(b",") if token.strip().lower() != b"upgrade")
+                lines.append(b"Connection: %b\r\n" % kept)
+            elif name != b"upgrade":
+                lines.append(b"%b: %b\r\n" % (name, value))
+        return b"".join((*lines, b"\r\n"))
 
     def _too_large(self) -> ApiError:
         limit = self._limits.max_body_bytes

@@ -13,12 +13,11 @@ from typing import Any, Protocol
 from gateway.errors import ApiError
 from gateway.wire.http import DateHeader, Request, status_line
 from gateway.wire.reading import ReadLimits, RequestReader
-from gateway.wire.wheel import Wheel
+from gateway.wire.wheel import NEVER, Wheel
 
 IDLE_S = 75.0  # longer than the common load balancers' 60 s, so that they close first
 STALLED_S = 60.0  # a client that reads nothing while an answer waits for it
 LINGER_S = 2.0  # after a refusal: read on, or the client's unread bytes turn our answer into a reset (RFC 9112 §9.6)
-NEVER = float("inf")
 
 
 class Work(Protocol):
@@ -153,7 +152,10 @@ class ServerConnection(asyncio.Protocol):
             return
         if reader.partial and self.answering is None and self.transport is not None:
             limits = self._context.limits
-            self._expect_within(limits.body_s if reader.in_body else limits.head_s)
+            if reader.in_body:
+                self._expect_within(limits.body_s)
+            else:
+                self._expect_by(reader.received_at + limits.head_s)
 
     def pause_writing(self) -> None:
         """Our write buffer is full: stop the source, and give the client a limited time to read."""
@@ -172,14 +174,14 @@ class ServerConnection(asyncio.Protocol):
         """A deadline passed: a reader that stalls, a request that does not arrive, an idle connection."""
         if self.transport is None:
             return
-        if self._writing_paused:
-            self.transport.abort()
+        if self._writing_paused or self.transport.is_closing():
+            self.transport.abort()  # the client does not read what is left of its answer
         elif self.answering is not None:
             self._expect_within(IDLE_S)  # the work has deadlines of its own
         elif self._reader.partial and not self._refused:
             self._refuse(ApiError(408, "request_timeout", "The request did not arrive in time.", close=True))
         else:
-            self.transport.close()
+            self._close()
 
     # what handlers call
 
@@ -228,6 +230,8 @@ class ServerConnection(asyncio.Protocol):
         )
         self.bytes_out = len(data)
         transport.write(data)
+        if self._writing_paused and self._work is not None:
+            self._work.pause()  # an earlier answer is still unread, so no pause will be announced for this one
 
     def send(self, data: bytes) -> None:
         """More body of a streamed answer."""
@@ -252,23 +256,30 @@ class ServerConnection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
+    def cut(self) -> None:
+        """End now, whatever is under way; the work hears ``gone`` before this returns."""
+        if self.transport is not None:
+            self.transport.abort()
+            self.connection_lost(None)
+
     def close_if_idle(self) -> None:
         """Close unless a request is being read, worked on or answered."""
         if self.transport is not None and self.answering is None and not self._reader.partial and not self._queue:
-            self.transport.close()
+            self._close()
 
     # inside
 
     def _whole(self, request: Request) -> None:
         """The reader has a request: work on it, or queue it behind the one in progress (pipelining keeps order)."""
+        if self.transport is None or self.transport.is_closing():
+            return  # behind an answer that closes the connection: the client has been told to ask again
         if self.answering is None and not self._queue:
             self._begin(request)
             return
         if self._queue is None:
             self._queue = deque()
         self._queue.append(request)
-        if self.transport is not None:
-            self.transport.pause_reading()
+        self.transport.pause_reading()
 
     def _begin(self, request: Request) -> None:
         self.answering = request
@@ -285,7 +296,7 @@ class ServerConnection(asyncio.Protocol):
         if self._refused:
             self._linger()
         elif closing:
-            self.transport.close()
+            self._close()
         elif self._queue:
             self._context.soon(self._next)  # not at once: a long pipeline would nest as deep as it is long
         else:
@@ -298,8 +309,15 @@ class ServerConnection(asyncio.Protocol):
                 self.transport.resume_reading()
             self._begin(request)
 
+    def _close(self) -> None:
+        """Close once what was written has gone out, and do not wait for that for ever."""
+        self.transport.close()
+        self._expect_within(self._context.stalled_s)
+
     def _expect_within(self, seconds: float) -> None:
-        due = self._context.clock() + seconds
+        self._expect_by(self._context.clock() + seconds)
+
+    def _expect_by(self, due: float) -> None:
         sooner = due < self.due
         self.due = due
         if sooner or not self.wheel_slot:

@@ -1,13 +1,16 @@
 """One coarse timer for every deadline of a process.
 
-An item says when it is ``due`` and what to do then. Moving ``due`` later costs one attribute write: the item is looked
-at when its old slot comes round and put back. Moving it earlier needs ``add`` again. Removal is explicit, so a finished
-request is not kept alive by its deadline. Resolution is one tick, which is plenty for limits of seconds.
+An item says when it is ``due`` and what to do then; infinity stands for never, and such an item is not kept here.
+Moving ``due`` later costs one attribute write: the item is looked at when its old slot comes round and put back. Moving
+it earlier needs ``add`` again. Removal is explicit, so a finished request is not kept alive by its deadline. Resolution
+is one tick, which is plenty for limits of seconds.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
+
+NEVER = float("inf")
 
 
 class Due(Protocol):
@@ -33,9 +36,11 @@ class Wheel:
 
     def add(self, item: Due) -> None:
         """Put an item on the wheel at its ``due``; replaces its former place."""
-        slot = max(int(item.due / self._tick_s) + 1, self._at + 1)
         if item.wheel_slot:
             self.discard(item)
+        if item.due == NEVER:
+            return
+        slot = max(int(item.due / self._tick_s) + 1, self._at + 1)
         item.wheel_slot = slot
         bucket = self._slots.get(slot)
         if bucket is None:
@@ -56,7 +61,14 @@ class Wheel:
         last = int(now / self._tick_s)
         while self._at < last:
             self._at += 1
-            for item in self._slots.pop(self._at, ()):
+            items = self._slots.pop(self._at, None)
+            if items:
+                self._fire(items, now)
+
+    def _fire(self, items: set[Due], now: float) -> None:
+        try:
+            while items:
+                item = items.pop()
                 if item.wheel_slot != self._at:
                     continue  # discarded or moved by a neighbour that fired just before
                 item.wheel_slot = 0
@@ -64,6 +76,10 @@ class Wheel:
                     self.add(item)
                 else:
                     item.on_due(now)
+        finally:
+            for item in items:  # one item's fault must not cost its neighbours their deadlines
+                if item.wheel_slot == self._at:
+                    self.add(item)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Turn by itself on this loop until ``stop``."""

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+import pytest
+
 from gateway.wire.client import ClientConnection
 from gateway.wire.http import Headers
 from tests.unit.wire.rig import until
@@ -130,4 +132,80 @@ async def test_nothing_is_heard_after_close() -> None:
     connection.close()
     await asyncio.wait_for(gone.wait(), 5)
     assert ear.heard == [200, b"x"]
+    server.close()
+
+
+@pytest.mark.parametrize("more", [b"XX", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"])
+async def test_bytes_behind_a_whole_answer_cost_the_connection_not_the_answer(more: bytes) -> None:
+    """A pool whose length is too small by its own newline is out of step, but its answer is whole."""
+    connection, ear, server = await play(lambda w: w.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" + more))
+    assert ear.heard == [200, b"hi", "end"]
+    assert not connection.reusable
+    connection.close()
+    server.close()
+
+
+async def test_what_came_before_a_fault_is_reported() -> None:
+    """The bytes of a chunk are heard although the next chunk, in the same read, is not HTTP."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    _, ear, server = await play(lambda w: w.write(head + b"2\r\nhi\r\nnonsense"))
+    assert ear.heard == [200, b"hi", ("lost", True, "not HTTP")]
+    server.close()
+
+
+async def test_a_status_that_does_not_exist_is_not_http() -> None:
+    """Below 100 there is none; an answer with it must not wait for a better one."""
+    _, ear, server = await play(lambda w: w.write(b"HTTP/1.1 000 OK\r\nContent-Length: 2\r\n\r\nhi"))
+    assert ear.heard == [("lost", True, "not HTTP")]
+    server.close()
+
+
+class Pausing(Ear):
+    """A listener whose client is slow: it stops the reading at the first byte of body."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    def on_body(self, data: bytes) -> None:
+        super().on_body(data)
+        self.connection.pause()
+
+
+async def test_a_pause_ends_with_its_answer() -> None:
+    """The last read of an answer may pause the connection; the next answer on it is read all the same."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1024):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    _, connection = await asyncio.get_running_loop().create_connection(ClientConnection, "127.0.0.1", port)
+    for _ in range(2):
+        ear = Pausing(connection)
+        connection.send(b"GET / HTTP/1.1\r\nHost: p\r\n\r\n", b"", ear)
+        await until(lambda ear=ear: ear.over)
+        assert ear.heard == [200, b"hi", "end"]
+    connection.close()
+    server.close()
+
+
+async def test_an_answer_before_the_request_is_out_ends_the_connection() -> None:
+    """The rest of the body would be the next request to a server that does not read it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    _, connection = await asyncio.get_running_loop().create_connection(ClientConnection, "127.0.0.1", port)
+    ear = Ear()
+    body = b"x" * 20_000_000
+    connection.send(b"POST / HTTP/1.1\r\nHost: p\r\nContent-Length: %d\r\n\r\n" % len(body), body, ear)
+    await until(lambda: ear.over)
+    assert ear.heard[-1] == "end"
+    assert not connection.reusable
+    connection.close()
     server.close()

@@ -66,3 +66,44 @@ def test_any_bytes_are_requests_or_a_refusal(data: bytes) -> None:
         subject.feed(data)
     except ApiError as error:
         assert 400 <= error.status < 500
+
+
+OFFER = b"Host: g\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAM\r\n"
+
+
+@pytest.mark.parametrize(
+    "framed", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
+)
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+def test_an_offer_to_upgrade_does_not_cost_the_body(framed: bytes, cut: int) -> None:
+    """Java's HTTP client offers h2c with its first POST: the body is this request's, and no request of its own."""
+    subject, got = reader()
+    data = b"POST /a HTTP/1.1\r\n" + OFFER + framed
+    for at in range(0, len(data), cut):
+        subject.feed(data[at : at + cut])
+    (request,) = got
+    assert (request.body, request.keep_alive) == (b"hello", False)
+    assert b"upgrade" not in request.fields
+    assert b"HTTP2-Settings" in request.fields[b"connection"]
+    assert not subject.partial
+
+
+def test_an_offer_to_upgrade_does_not_lift_limits() -> None:
+    """What is refused without the offer is refused with it, and an interim answer is promised once."""
+    limits = ReadLimits()
+    limits.max_body_bytes = 4
+    promised: list[None] = []
+    subject = RequestReader(limits, lambda: 1.0, whole=lambda _: None, go_on=lambda: promised.append(None))
+    subject.feed(b"POST /a HTTP/1.1\r\n" + OFFER + b"Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+    assert len(promised) == 1
+    with pytest.raises(ApiError) as refused:
+        reader(limits)[0].feed(b"POST /a HTTP/1.1\r\n" + OFFER + b"Content-Length: 5\r\n\r\nhello")
+    assert refused.value.status == 413
+
+
+def test_tunnels_are_refused() -> None:
+    """CONNECT is answered once, and what follows it is not taken for requests."""
+    subject, got = reader()
+    with pytest.raises(ApiError) as refused:
+        subject.feed(b"CONNECT h:1 HTTP/1.1\r\nHost: g\r\n\r\nGET / HTTP/1.1\r\nHost: g\r\n\r\n")
+    assert (refused.value.status, refused.value.close, got) == (405, True, [])

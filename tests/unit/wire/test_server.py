@@ -137,6 +137,7 @@ async def test_upgrade_offers_are_ignored(rig: Rig) -> None:
         b"HTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 2\r\n\r\nhi"
     )
     assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"hi")
 
 
 async def test_streamed_answer_is_chunked_and_connection_stays(rig: Rig) -> None:
@@ -213,3 +214,72 @@ async def test_draining_closes_idle_now_and_busy_after_the_answer(rig: Rig) -> N
     assert b"Connection: close" in data and data.endswith(b"bye")
     writer.close()
     idle_writer.close()
+
+
+async def test_a_head_that_trickles_in_is_ended(rig: Rig) -> None:
+    """A byte now and then does not move the head's deadline."""
+    rig.context.limits.head_s = 0.1
+    reader, writer = await rig.dial()
+    answered = asyncio.create_task(reader.readuntil(b"\r\n\r\n"))
+    writer.write(b"POST /")
+    async with asyncio.timeout(5):
+        while not answered.done():
+            writer.write(b"a")
+            await asyncio.sleep(0.02)
+    writer.close()
+    assert (await answered).startswith(b"HTTP/1.1 408")
+
+
+async def test_an_unread_rest_of_a_last_answer_is_given_up(rig: Rig) -> None:
+    """A client that stops reading near the end of an answer that closes the connection does not hold it for ever."""
+    rig.context.stalled_s = 0.1
+    rig.on_request = lambda connection, _request: connection.answer(200, b"", b"x" * 20_000_000, close=True)
+    _, writer = await rig.dial()
+    writer.transport.pause_reading()
+    writer.write(POST)
+    await until(lambda: bool(rig.connections))
+    (connection,) = rig.connections
+    connection.resume_writing()  # as if all but a little had been read
+    await until(lambda: not rig.context.connections)
+    writer.close()
+
+
+async def test_an_answer_behind_an_unread_one_is_paused_from_its_start(rig: Rig) -> None:
+    """The buffer is full already, so the loop announces no pause; the work must hear it all the same (B68)."""
+    _, writer = await rig.dial()
+    writer.transport.pause_reading()
+    writer.write(POST)
+    await until(lambda: len(rig.requests) == 1)
+    rig.connections[0].answer(200, b"", b"x" * 20_000_000)
+    writer.write(POST)
+    await until(lambda: len(rig.requests) == 2)
+    assert rig.jobs[1].heard[:1] == ["pause"]
+    rig.jobs[1].heard.clear()
+    rig.connections[1].begin(200, b"", None, b"more")
+    assert rig.jobs[1].heard == ["pause"]
+    writer.close()
+
+
+async def test_nothing_is_begun_behind_an_answer_that_closes(rig: Rig) -> None:
+    """A pipelined request behind it is the client's to send again: working on it would do it twice."""
+    rig.on_request = lambda connection, _request: connection.answer(200, b"", b"bye", close=True)
+    reader, writer = await rig.dial()
+    writer.write(POST + POST)
+    data = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    assert data.count(b"HTTP/1.1 200") == 1
+    assert len(rig.requests) == 1
+
+
+async def test_a_cut_connection_tells_its_work(rig: Rig) -> None:
+    """At once, because the process may be about to end; and once."""
+    _, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    rig.connections[0].cut()
+    assert rig.jobs[0].heard == ["gone"]
+    assert not rig.context.connections
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert rig.jobs[0].heard == ["gone"]
+    writer.close()

@@ -1,5 +1,6 @@
 """Deadlines: fired once when due, moved later for free, never after removal."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,3 +94,44 @@ def test_no_item_fires_early_or_gets_lost(dues: list[tuple[float, bool]], steps:
             assert all(at >= item.due for at in item.fired)
             assert len(item.fired) == (1 if keep and item.due < clock.now - 0.1 else len(item.fired))
             assert keep or not item.fired
+
+
+def test_an_item_that_is_never_due_costs_its_neighbours_nothing() -> None:
+    """A deadline moved to never leaves the wheel when its slot comes round, and can be set again."""
+    clock = Clock()
+    wheel = Wheel(clock, 0.1)
+    items = [Item(101.0) for _ in range(20)]
+    for item in items:
+        wheel.add(item)
+    for item in items[::2]:
+        item.due = float("inf")
+    clock.now = 102.0
+    wheel.turn()
+    assert [len(item.fired) for item in items] == [0, 1] * 10
+    assert [item.wheel_slot for item in items[::2]] == [0] * 10
+    items[0].due = 103.0
+    wheel.add(items[0])
+    clock.now = 104.0
+    wheel.turn()
+    assert items[0].fired == [104.0]
+
+
+class Faulty(Item):
+    def on_due(self, now: float) -> None:
+        super().on_due(now)
+        raise RuntimeError("broken")
+
+
+def test_a_fault_in_one_item_does_not_lose_the_others() -> None:
+    """What shares a slot with an item that raises still fires, a turn later at the most."""
+    clock = Clock()
+    wheel = Wheel(clock, 0.1)
+    items = [*(Item(101.0) for _ in range(20)), Faulty(101.0)]
+    for item in items:
+        wheel.add(item)
+    clock.now = 102.0
+    with pytest.raises(RuntimeError):
+        wheel.turn()
+    clock.now = 103.0
+    wheel.turn()
+    assert all(len(item.fired) == 1 for item in items)
