@@ -72,7 +72,6 @@ OWED = set((Path(__file__).parent / "owed_tests.txt").read_text().split())
 # path or path::function: why it is longer than the rest.
 LONGER = {
     "wire/server.py": "the states of one connection, which read best in one file",
-    "control/api_records.py": "one handler per path of the records API",
     "dataplane/exchange.py::outcome_of": "one line per field of the record, in its order",
     "dataplane/worker.py::__init__": "the composition root of a worker: one line per part",
     "store/migrations/versions/r0001_records.py::upgrade": "a migration lists every column and is never edited again",
