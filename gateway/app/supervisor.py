@@ -28,6 +28,8 @@ from gateway.app.state_dir import StateDirInUseError, lock_state_dir, socket_pat
 CONTROL_STOP_S = 10.0
 # A worker that has drained still sends its last outcomes.
 WORKER_STOP_S = 3.0
+OPEN_S = 30.0
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 READY_LINE = b"ready\n"
 
 _log = structlog.get_logger("app.supervisor")
@@ -140,6 +142,7 @@ class Supervisor:
                 return code if code in (Exit.POLICY, Exit.ADDRESS) else Exit.FAILED
         for worker in self._workers:
             worker.start()
+        await self._until_open()
         _log.info(
             "serving",
             listen=str(self._listen),
@@ -148,6 +151,23 @@ class Supervisor:
             pids={child.name: child.pid for child in (self._control, *self._workers)},
         )
         return None
+
+    async def _until_open(self) -> None:
+        """Wait until a worker takes connections, so that "serving" is true when it is said.
+
+        Not for ever: a worker that cannot start says why itself.
+        """
+        deadline = time.monotonic() + OPEN_S
+        while time.monotonic() < deadline and not self._stop_signals:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(
+                    _HERE.get(self._listen.host, self._listen.host), self._listen.port
+                )
+                writer.close()
+                return
+            await self._wait(0.02)
+            self._reap()
+            self._start_due(time.monotonic())
 
     def _control_said(self) -> None:
         said = os.read(self._ready_read, 64)
