@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 FILE ?= tests/data/stat_vectors.json
 
-.PHONY: help demo test test-all lint vectors sim bench schema docs lock clean
+.PHONY: help demo test test-all coverage lint vectors sim bench schema docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -25,12 +25,15 @@ demo: $(STAMP) ## Three real llama.cpp pools, the gateway, a mixed workload, a r
 test: $(STAMP) ## Lint, types, layers and every test that fits into 15 minutes
 	@deploy/test-packages.sh
 	$(MAKE) --no-print-directory lint
-	$(PYTEST) -m "not slow" -o faulthandler_timeout=180 --cov --cov-report=term:skip-covered --durations=10
+	$(PYTEST) -m "not slow" -o faulthandler_timeout=180 --durations=10
 
 test-all: $(STAMP) ## Everything, with the long ones (simulation, soak, older clients, vLLM)
 	@deploy/test-packages.sh
 	$(MAKE) --no-print-directory lint
-	$(PYTEST) --durations=25
+	$(PYTEST) --cov --cov-report=term:skip-covered --durations=25
+
+coverage: $(STAMP) ## Which lines the fast tests reach
+	$(PYTEST) -m "not slow" tests/unit --cov --cov-report=term-missing:skip-covered --cov-report=html
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check gateway tests benchmarks
