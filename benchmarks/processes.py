@@ -43,7 +43,7 @@ class Program:
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
                     children.setdefault(parent, []).append(int(entry.name))
         found, todo = [], [self.pid]
         while todo:
@@ -87,7 +87,7 @@ def pin(pid: int, cores: Iterable[int]) -> None:
 
 def _started_at(pid: int) -> str:
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
     return ""
 
 
