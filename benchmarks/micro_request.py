@@ -58,6 +58,9 @@ class FakeTransport:
     def writelines(self, parts):
         self.written += sum(map(len, parts))
 
+    def get_write_buffer_size(self):
+        return 0
+
     def is_closing(self):
         return False
 
