@@ -24,6 +24,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "report": ("gateway.cli.report", "report", "Pools by bucket against the baseline: latency, errors, quality."),
     "record": ("gateway.cli.record", "record", "The deployment record of each pool, and what is missing in it."),
     "replay": ("gateway.cli.replay", "replay", "Send stored or given requests to chosen pools and compare."),
+    "rollout": ("gateway.cli.rollout", "app", "Rollouts: where they stand and why; hold, approve, roll back, reset."),
+    "rehearse": ("gateway.cli.rehearse", "rehearse", "Rehearse a policy's rollouts: when they trip, whom it hurts."),
     "diff": ("gateway.cli.diff", "diff", "Show a shadow pair side by side: scores, parts, and texts if kept."),
     "simulate": ("gateway.cli.simulate", "simulate", "Run a simulated runtime, for tests, load and rehearsal."),
     "demo": ("gateway.cli.demo", "demo", "Three real llama.cpp pools, the gateway, a mixed workload, a report."),
