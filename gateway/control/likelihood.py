@@ -43,6 +43,7 @@ WAITING_MOST = 32
 REQUEST_MOST_BYTES = 256 * 1024  # a prompt over this costs the pools more than its score is worth
 REPLY_MOST_BYTES = 64 * 1024 * 1024  # log-probabilities of a long prompt
 PAIR_S = 60.0
+BUSY_WAITS = 20
 GAP_BOUNDS = (-0.1, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 APIS = frozenset({Api.CHAT.value, Api.COMPLETIONS.value})
 
@@ -91,7 +92,9 @@ Run = Callable[[Callable[[bytes], bytes], bytes], Awaitable[bytes]]
 class Likelihood:
     """The stage. ``run`` lends a scorer process; ``overloaded`` tells whether requests wait at an endpoint."""
 
-    def __init__(self, run: Run, overloaded: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self, run: Run, overloaded: Callable[[str], bool] = lambda _: False, busy_pause_s: float = 1.0
+    ) -> None:
         self.counted = Counter(
             "quantgate_likelihood_total",
             "Pairs chosen for teacher-forced scoring, by what became of them; scored, or why not.",
@@ -106,6 +109,7 @@ class Likelihood:
         )
         self.overloaded = overloaded
         self._run = run
+        self._busy_pause_s = busy_pause_s
         self._shares: dict[str, float] = {}
         self._pools: Mapping[str, Pool] = {}
         self._names: Mapping[str, tuple[str, str | None]] = {}
@@ -223,11 +227,18 @@ class Likelihood:
         steps = score_answer(self._capability(leg.pool), request, text, self._served_name(pool, request))
         found = await asyncio.to_thread(_step, steps, None)
         while isinstance(found, Call):
-            if self.overloaded(endpoint.name):
-                raise _BusyError
+            await self._until_calm(endpoint.name)
             reply = await self._post(pair, pool, endpoint, found)
             found = await asyncio.to_thread(_step, steps, reply)
         return found
+
+    async def _until_calm(self, endpoint: str) -> None:
+        """Clients first. Raises ``_BusyError`` where they leave no gap for long."""
+        for _ in range(BUSY_WAITS):
+            if not self.overloaded(endpoint):
+                return
+            await asyncio.sleep(self._busy_pause_s)
+        raise _BusyError
 
     async def _post(self, pair: Pair, pool: Pool, endpoint: Endpoint, call: Call) -> Reply:
         if self._session is None:

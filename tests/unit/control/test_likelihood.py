@@ -148,7 +148,7 @@ async def test_what_cannot_be_scored_is_named(
     runtimes: dict[str, Runtime], eventually: Any, change: Any, outcome: str | None
 ) -> None:
     """A pool that refuses, an endpoint at which clients wait: the pair has no gap, and the count says why."""
-    likelihood = Likelihood(_here)
+    likelihood = Likelihood(_here, busy_pause_s=0.001)
     likelihood.configure(table(runtimes))
     change(runtimes, likelihood)
     gap = await scored(likelihood, make_pair(), eventually)
