@@ -140,7 +140,7 @@ class Sketch:
     def spans(self) -> Iterator[Bin]:
         """The filled bins in ascending order, for plots."""
         for number in sorted(self.bins):
-            lower, upper = _edges(number)
+            lower, upper = edges_of(number)
             yield Bin(lower, upper, self.bins[number])
 
     def encode(self) -> bytes:
@@ -171,11 +171,12 @@ class Sketch:
         for number in sorted(self.bins):
             seen += self.bins[number]
             if seen >= rank:
-                return _edges(number)
-        return _edges(_HIGHEST)
+                return edges_of(number)
+        return edges_of(_HIGHEST)
 
 
-def _edges(number: int) -> tuple[float, float]:
+def edges_of(number: int) -> tuple[float, float]:
+    """Where a bin begins and ends, in seconds."""
     exponent, step = divmod(number, STEPS)
     lower = ldexp(1.0 + step / STEPS, exponent)
     upper = ldexp(1.0 + (step + 1) / STEPS, exponent)

@@ -9,10 +9,12 @@ from gateway.core.report import judging
 from gateway.core.report.metrics import CONSEQUENCES, ERROR_RATE, LATENCIES, METRICS, QUALITY, QUANTILES
 from gateway.core.report.tally import OTHER, Cell, Tally
 from gateway.core.report.values import Bar, Column, Estimate, Figure, Finding, Report, Section, Verdict
-from gateway.core.sketch import STEPS, Sketch
+from gateway.core.sketch import STEPS, Sketch, edges_of
 from gateway.model.precision import bits
 
-COARSE = 8  # bins to each power of two in a plot
+# Bars to each power of two in a plot: as many as the durations can fill.
+BARS = ((100, 2), (2_000, 4))
+BARS_MOST = 8
 _PLOTTED = ("ttft", "tpot", "total", "gap")
 
 
@@ -169,13 +171,13 @@ def _estimates(cell: Cell, alpha: float) -> dict[str, Estimate]:
 
 def _bars(sketch: Sketch) -> list[Bar]:
     """The sketch's bins joined to coarser ones, as a plot needs them."""
-    step = STEPS // COARSE
-    joined: dict[int, Bar] = {}
-    for number, found in zip(sorted(sketch.bins), sketch.spans(), strict=True):
-        before = joined.get(number // step)
-        lower = before.lower if before else found.lower
-        joined[number // step] = Bar(lower, found.upper, found.number + (before.number if before else 0))
-    return list(joined.values())
+    step = STEPS // next((bars for below, bars in BARS if sketch.count < below), BARS_MOST)
+    counts: dict[int, int] = {}
+    for number, count in sketch.bins.items():
+        counts[number // step] = counts.get(number // step, 0) + count
+    return [
+        Bar(edges_of(place * step)[0], edges_of(place * step + step - 1)[1], counts[place]) for place in sorted(counts)
+    ]
 
 
 def _emulated(record: Mapping[str, object]) -> bool:
