@@ -103,8 +103,34 @@ def _stage(stage: written.Stage) -> Stage:
 
 
 def shadows_of(policy: Policy) -> tuple[Shadow, ...]:
-    """All shadow rules in the order of the policy."""
-    return tuple(_shadow(policy, shadow) for shadow in policy.shadow)
+    """All shadow rules in the order of the policy, then one for each rollout that has a shadow stage."""
+    rules = [_shadow(policy, shadow) for shadow in policy.shadow]
+    return (*rules, *(found for rollout in policy.rollouts if (found := _stage_rule(policy, rollout)) is not None))
+
+
+def _stage_rule(policy: Policy, rollout: written.Rollout) -> Shadow | None:
+    """What a shadow stage asks for, mirrored as long as the rollout is in the policy: pairs also tell of drift later.
+
+    Its share is the stages' largest. Every pair gets its noise leg, and its likelihood if a guard goes by that: a pair
+    without is no evidence, and the stage waits for evidence.
+    """
+    share = max((stage.shadow for stage in rollout.stages if stage.shadow is not None), default=0.0)
+    if not share:
+        return None
+    compiled = _rollout(policy, rollout)
+    guards = policy.guards.named()
+    scored = any(guards[name].metric == "likelihood_gap" for name in rollout.guards if name in guards)
+    return Shadow(
+        name=f"rollout:{rollout.name}",
+        matches=compiled.matches,
+        condition=compiled.condition,
+        sample=share,
+        model=compiled.model,
+        candidate=compiled.candidate,
+        baseline=compiled.baseline,
+        noise=1.0,
+        likelihood=1.0 if scored else 0.0,
+    )
 
 
 def _shadow(policy: Policy, shadow: written.Shadow) -> Shadow:

@@ -42,6 +42,26 @@ def test_a_rollout(policies: Any, profile: Any) -> None:
     assert not rollout.matches(profile(task="code"))
 
 
+def test_a_shadow_stage_mirrors(policies: Any, profile: Any) -> None:
+    """A rollout with a shadow stage has its rule: its buckets, its largest share, a noise leg for every pair, and the
+    likelihood where a guard needs it. A rollout without such a stage mirrors nothing."""
+    guards = {"gap": {"metric": "likelihood_gap", "margin_to_baseline": "5%"}}
+    staged = ROLLOUT | {"guards": ["errors", "gap"], "stages": [{"shadow": "1%"}, {"shadow": "5%"}, {"weight": "100%"}]}
+
+    def change(data: Any, **rollout: Any) -> None:
+        data["guards"].update(guards)
+        data.update(rollouts=[staged | rollout], shadow=[])
+
+    (rule,) = policies.table(change).shadows
+    assert (rule.name, rule.sample, rule.noise, rule.likelihood) == ("rollout:roll", 0.05, 1.0, 1.0)
+    assert (rule.model, rule.candidate, rule.baseline) == ("qwen", "int4", "bf16")
+    assert rule.matches(profile())
+    assert not rule.matches(profile(task="code"))
+    (plain,) = policies.table(lambda data: change(data, guards=["errors"])).shadows
+    assert plain.likelihood == 0.0
+    assert policies.table(lambda data: change(data, stages=[{"weight": "100%"}])).shadows == ()
+
+
 @pytest.mark.parametrize(
     ("change", "same"),
     [
