@@ -16,7 +16,9 @@ help: ## Show this list
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Quantgate needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,demo]'
+	@echo "Installing into $(VENV) (a minute or two the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,demo]' 2>$(VENV)/install.log \
+	  || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
 demo: $(STAMP) ## Three real llama.cpp pools, the gateway, a mixed workload, a report
