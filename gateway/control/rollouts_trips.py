@@ -19,12 +19,13 @@ GAINED = 2.0 * STAGE_LUMP
 
 
 class Blame(NamedTuple):
-    """The trip that decides for a bucket, in words."""
+    """The trip that decides for a bucket, in words; ``others`` tripped with it."""
 
     key: SeriesKey
     decision: TripDecision
     critical: bool
     words: str
+    others: tuple[SeriesKey, ...] = ()
 
 
 def answer_trips(
@@ -42,7 +43,9 @@ def answer_trips(
             answers[at] = Event(EventKind.FAIL, now_s, f"{blame.words}; {blame.decision.reason}")
         else:
             answers[at] = Event(EventKind.INCIDENT, now_s, f"{blame.words}; {why}")
-            judge.acknowledge(blame.key)
+            # All of them: one left latched would be asked again when the baseline's trip is an hour ago.
+            for key in (blame.key, *blame.others):
+                judge.acknowledge(key)
     _hold_beside_slices(runs, blamed, answers, now_s)
     if assessment.engaged:
         for at in runs:
@@ -57,8 +60,12 @@ def _blamed(
     for at, key, critical in _tripped(judge, runs, trips, now_s):
         decision = judge.decide(key, runs[at].plan.baseline, now_s)
         hold = decision.response is Response.HOLD
-        if at not in blamed or not hold or critical:
-            blamed[at] = Blame(key, decision, critical, _describe(judge, key))
+        known = blamed.get(at)
+        if known is None or not hold or critical:
+            others = () if known is None else (*known.others, known.key)
+            blamed[at] = Blame(key, decision, critical, _describe(judge, key), others)
+        else:
+            blamed[at] = known._replace(others=(*known.others, key))
         brake.note(Tripped(now_s, *at, hold))
     return blamed
 

@@ -91,8 +91,7 @@ class EngineRig:
         self.engine.restore(standings, kept, self.now_s)
 
     def second(self, bucket: str = "m/short/chat", rate: int = 10, **bad: float) -> list[Proposal]:
-        """One second of traffic at the shares in force; ``bad`` are failure rates: errors, json, base_errors, base_json,
-        slow, base_slow."""
+        """One second of traffic at the shares in force; ``bad``: rates of errors, json, slow, and base_… of each."""
         standing = self.state(bucket)
         share = max(0, standing.share_bp) / 10_000 if standing else 0.0
         batch = []
