@@ -1,0 +1,48 @@
+"""What the engine sees of probes and loads, and the edges that people hear of."""
+
+from collections.abc import Callable
+
+from gateway.control.endpoints import EndpointView
+from gateway.control.reload import ReloadReport, ReloadResult
+from gateway.control.rollouts_world import Edges, World
+from gateway.model.enums import EndpointState
+from gateway.model.messages import Stats
+from tests.unit.control.rollout_rig import rollout_policy
+
+
+def view(pool: str, state: EndpointState) -> EndpointView:
+    return EndpointView(pool, f"{pool}/0", "http://x", "vllm", True, health=state, reason="precision")
+
+
+def test_a_pool_is_ready_once_an_endpoint_is_probed_and_serves() -> None:
+    """Unknown and quarantined endpoints do not count."""
+    views = [view("a", EndpointState.UNKNOWN), view("b", EndpointState.READY), view("c", EndpointState.QUARANTINED)]
+    world = World(lambda: None, lambda: views, dict)
+    assert [world.ready(pool) for pool in ("a", "b", "c", "d")] == [False, True, False, False]
+
+
+def test_head_room_comes_from_requests_in_flight_and_the_limit(stats: Callable[..., Stats]) -> None:
+    """Over all workers; nothing is claimed before anything is known."""
+    table = rollout_policy()
+    plan = table.rollouts[0]
+    known = {0: stats(0, inflight={"int4": 30, "bf16": 50}), 1: stats(1, inflight={"int4": 10, "bf16": 45})}
+    room = World(lambda: table, list, lambda: known).headroom(plan, 0.5)
+    assert room is not None
+    assert (room.moved, room.used, room.limit, room.overflow) == (20.0, 95.0, 100, 15.0)
+    assert World(lambda: table, list, dict).headroom(plan, 0.5) is None
+    assert World(lambda: None, list, lambda: known).headroom(plan, 0.5) is None
+
+
+def test_edges_are_told_once_each_way() -> None:
+    """A failed reload and its mend; a quarantine and its end."""
+    views: list[EndpointView] = [view("a", EndpointState.READY)]
+    reports: list[ReloadReport | None] = [None]
+    edges = Edges(lambda: views, lambda: reports[0])
+    assert list(edges.news(1.0)) == []
+    reports[0] = ReloadReport(ReloadResult.REJECTED, 1.0, "broken", ())
+    views[0] = view("a", EndpointState.QUARANTINED)
+    assert [(one.event, one.resolved) for one in edges.news(2.0)] == [("quarantine", False), ("reload_failed", False)]
+    assert list(edges.news(3.0)) == []
+    reports[0] = ReloadReport(ReloadResult.APPLIED, 4.0, "fine", ())
+    views.clear()
+    assert [(one.event, one.resolved) for one in edges.news(4.0)] == [("quarantine", True), ("reload_failed", True)]
