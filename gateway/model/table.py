@@ -185,6 +185,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_inflight: int = 10_000
     queue_s: float = 5.0
     queue_most: int = 1_000
+    queue_tiers: tuple[str, ...] = ()  # most important first; tiers that are not named come last, all alike
     attempts: int = 3
     retry_budget: float = 0.2
     response_headers: bool = True

@@ -274,6 +274,7 @@ def _settings(gateway: written.Gateway) -> Settings:
         max_inflight=gateway.max_inflight,
         queue_s=gateway.queue.wait,
         queue_most=gateway.queue.most,
+        queue_tiers=tuple(gateway.queue.tiers),
         attempts=gateway.attempts,
         retry_budget=gateway.retry_budget,
         response_headers=gateway.response_headers,

@@ -233,6 +233,9 @@ class Queue(Strict):
 
     wait: Duration = 5.0
     most: CountFromZero = 1000
+    tiers: list[Word] = Field(
+        default=[], description="most important first: they wait in front, and a full queue refuses the last ones"
+    )
 
 
 class Gateway(Strict):
