@@ -247,6 +247,7 @@ class Control:
             await asyncio.sleep(LAG_PERIOD_S)
             now = time.monotonic()
             self.loop_lag.saw("control", max(0.0, now - due), now)
+            self.evidence.take_views(self.probes.views())
             for index, stats in self.metrics.worker_stats.items():
                 self.loop_lag.saw(f"worker-{index}", stats.loop_lag_s, now)
 

@@ -150,7 +150,13 @@ class RecordsApi:
         except NoDatabaseError:
             _log.info("deployments_without_evaluation")
         views = self._views()
-        body = {"deployments": [_deployment(*current, name, views, evaluated) for name in current[0].pools]}
+        hashes = self._evidence.archive.running
+        body = {
+            "deployments": [
+                _deployment(*current, name, views, evaluated) | {"hash": hashes.get(name, "")}
+                for name in current[0].pools
+            ]
+        }
         return json_answer(body, request)
 
     async def samples(self, request: web.Request) -> web.Response:
@@ -253,7 +259,6 @@ def _deployment(
     found = entries(declared, attested, plan)
     return {
         "pool": pool,
-        "hash": deployments.hash_of(declared),
         "record": declared,
         "endpoints": [
             {

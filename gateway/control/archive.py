@@ -7,8 +7,8 @@ threads of their own.
 """
 
 import contextlib
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,11 +57,13 @@ class Archive:
         )
         self.engine: Engine | None = None
         self.error = ""
-        self.hashes: dict[str, str] = {}
+        self.hashes: dict[str, str] = {}  # of what the policy declares: which deployment a rollout speaks of
+        self.running: dict[str, str] = {}  # of that with what the runtimes attest: what stands in a row
         self._state_dir = state_dir
         self._monotonic = monotonic
         self._wall = wall
-        self._rows: queue.Queue[Row] = queue.Queue(capacity)
+        self._rows: deque[Row] = deque()  # a deque needs no lock, and no thread is woken for every row
+        self._capacity = capacity
         self._url: str | None = None
         self._deployments: dict[str, dict[str, object]] = {}
         self._retention_s = float("inf")
@@ -76,18 +78,25 @@ class Archive:
         """Open the database and write from now on."""
         self._thread.start()
 
-    def configure(self, url: str | None, retention_s: float, pools: dict[str, dict[str, object]]) -> None:
-        """The policy's database, how long records are kept, and what runs in each pool."""
+    def configure(
+        self,
+        url: str | None,
+        retention_s: float,
+        pools: dict[str, dict[str, object]],
+        declared: dict[str, dict[str, object]] | None = None,
+    ) -> None:
+        """The policy's database, how long records are kept, and what runs in each pool: all of it, and as declared."""
         self._retention_s = retention_s
         self._deployments = pools
-        self.hashes = {name: deployments.hash_of(record) for name, record in pools.items()}
+        self.hashes = {name: deployments.hash_of(record) for name, record in (declared or pools).items()}
+        self.running = {name: deployments.hash_of(record) for name, record in pools.items()}
         if url != self._url or self.engine is None:
             self._url = url
         self._changed.set()
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
         """Records of finished requests."""
-        hashes = self.hashes
+        hashes = self.running
         for scored in batch:
             outcome = scored.outcome
             if outcome.capture is not None:
@@ -96,22 +105,22 @@ class Archive:
 
     def put(self, row: Row) -> None:
         """Queue one row, or count it as dropped."""
-        try:
-            self._rows.put_nowait(row)
-        except queue.Full:
+        if len(self._rows) >= self._capacity:
             self.dropped.add(("queue_full",))
+        else:
+            self._rows.append(row)
 
     @property
     def waiting(self) -> int:
         """Rows that wait to be written."""
-        return self._rows.qsize()
+        return len(self._rows)
 
     def stop(self, within_s: float) -> None:
         """Write what is waiting, within a time. Blocks; call it from a thread."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(within_s)
-        left = self._rows.qsize()
+        left = len(self._rows)
         if left:
             self.dropped.add(("stopping",), left)
 
@@ -152,19 +161,11 @@ class Archive:
             self.dropped.add(("fault",), len(batch))
 
     def _take(self) -> list[Row]:
-        """Wait for a row, then take what comes within ``LINGER_S``."""
-        try:
-            batch = [self._rows.get(timeout=0.5)]
-        except queue.Empty:
-            return []
-        until = self._monotonic() + LINGER_S
-        while len(batch) < BATCH:
-            left = until - self._monotonic()
-            try:
-                batch.append(self._rows.get(timeout=left) if left > 0 else self._rows.get_nowait())
-            except queue.Empty:
-                break
-        return batch
+        """What came within ``LINGER_S``, or at once if that is a batch already."""
+        rows = self._rows
+        if len(rows) < BATCH:
+            self._stop.wait(LINGER_S)
+        return [rows.popleft() for _ in range(min(BATCH, len(rows)))]
 
     def _open(self) -> bool:
         self._close()
@@ -226,6 +227,9 @@ class Archive:
             if not _is_the_rows_fault(error):
                 self._failed(error)
                 return rows
+            fitted = self._inserters[table].fitted(rows[0])
+            if len(rows) == 1 and fitted != tuple(rows[0]):
+                return self._insert(table, [fitted])
             if len(rows) == 1:
                 self.dropped.add(("bad_row",))
                 _log.error("row_refused", table=table, error=type(error).__name__)

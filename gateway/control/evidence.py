@@ -4,13 +4,15 @@ One object for the composition root. Policy comes in with ``apply``; nothing her
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 
 from gateway.control.archive import Archive
+from gateway.control.endpoints import EndpointView
 from gateway.control.joining import Joining
 from gateway.control.latency import Latency
 from gateway.control.likelihood import Likelihood
@@ -23,8 +25,13 @@ from gateway.model.messages import Feedback, Outcomes
 from gateway.model.pair import Pairs
 from gateway.model.proving import Oversight
 from gateway.model.table import Pool, Table
+from gateway.runtimes.attestation import Attestation
 
 STOP_S = 5.0
+_ATTESTED = (
+    *("runtime", "version", "weights", "activations", "kv_cache", "method", "group_size", "weight_bits"),
+    *("context_length", "gpus", "tensor_parallel", "device"),
+)
 
 
 class Evidence:
@@ -39,6 +46,8 @@ class Evidence:
         wall: Callable[[], float],
         rand: Callable[[], float],
     ) -> None:
+        self._in_force: tuple[Table, Oversight] | None = None
+        self._attested: dict[str, list[Attestation]] = {}
         self.scoring = Scoring(processes)
         self.archive = Archive(state_dir, monotonic, wall)
         self.verdicts = Verdicts()
@@ -98,12 +107,30 @@ class Evidence:
     def apply(self, table: Table, oversight: Oversight) -> None:
         """A policy came into force."""
         evidence = table.evidence
-        pools = {name: deployment_record(pool) for name, pool in table.pools.items()}
-        self.archive.configure(oversight.database, oversight.retention_s, pools)
+        self._in_force = table, oversight
+        self._note_deployments()
         self.joining.configure(evidence.remember_most, evidence.remember_s)
         tenants = {**table.tenants, **({"anonymous": table.anonymous} if table.anonymous else {})}
         self.likelihood.configure(table)
         self.sampling.configure(oversight.samples, opted_out(tenants))
+
+    def take_views(self, views: Iterable[EndpointView]) -> None:
+        """What the runtimes attest by now: a deployment is another one when its runtime is."""
+        attested: dict[str, list[Attestation]] = {}
+        for view in views:
+            if view.attestation is not None:
+                attested.setdefault(view.pool, []).append(view.attestation)
+        if attested != self._attested:
+            self._attested = attested
+            self._note_deployments()
+
+    def _note_deployments(self) -> None:
+        if self._in_force is None:
+            return
+        table, oversight = self._in_force
+        pools = {name: deployment_record(pool, self._attested.get(name, ())) for name, pool in table.pools.items()}
+        declared = {name: deployment_record(pool) for name, pool in table.pools.items()}
+        self.archive.configure(oversight.database, oversight.retention_s, pools, declared)
 
     def start(self) -> None:
         """Begin to write."""
@@ -130,8 +157,11 @@ class Evidence:
         await asyncio.to_thread(self.archive.stop, STOP_S)
 
 
-def deployment_record(pool: Pool) -> dict[str, Any]:
-    """What is known of a pool's deployment from the policy: precision, hardware, runtime, and its own record."""
+def deployment_record(pool: Pool, attested: Sequence[Attestation] = ()) -> dict[str, Any]:
+    """What is known of a pool's deployment: from the policy precision, hardware, runtime and its own record; from its
+    endpoints what they attest, where it explains a number (not what changes by itself, such as a cache's size).
+    """
+    told = {name: _told(name, attested) for name in _ATTESTED}
     return {
         "pool": pool.name,
         "model": pool.model,
@@ -143,4 +173,12 @@ def deployment_record(pool: Pool) -> dict[str, Any]:
         "context_window": pool.context_window,
         "upstream_model": pool.upstream_model,
         **{f"record.{key}": value for key, value in pool.record.items()},
+        **{f"attested.{name}": values for name, values in told.items() if values},
     }
+
+
+def _told(name: str, attested: Sequence[Attestation]) -> list[Any]:
+    """What a pool's endpoints say of one thing, each answer once: two versions in one pool must show."""
+    found = [msgspec.to_builtins(getattr(one, name)) for one in attested]
+    values = [value.get("value") if isinstance(value, dict) and "confidence" in value else value for value in found]
+    return sorted({orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for value in values if value})

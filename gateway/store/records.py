@@ -1,15 +1,16 @@
 """One row per request: written in batches, read in pages, newest first or in order.
 
-Inserts go past SQLAlchemy's per-row machinery: the statement is compiled once and rows are plain tuples in column
-order, which is what makes thousands a second affordable.
+Inserts go past SQLAlchemy's per-row machinery: rows are plain tuples in column order, many to a statement, which is
+what makes thousands a second affordable.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import orjson
-from sqlalchemy import Engine, Table, insert, select
+from sqlalchemy import Engine, Table, select
 from sqlalchemy.engine import RowMapping
 
 from gateway.core.quality import Inspection, Verdict
@@ -17,6 +18,7 @@ from gateway.model.outcome import Outcome
 from gateway.store.tables import requests
 
 PAGE_MOST = 1000
+PARAMETERS_MOST = 16_000  # of one statement; SQLite takes 32,766, PostgreSQL 65,535
 _FROM_OUTCOME = [name for name in Outcome.__struct_fields__ if name in requests.c]
 _COLUMNS = [*_FROM_OUTCOME, "deployment", "score", "failures", "findings"]
 _AS_JSON = frozenset({"attempts", "constraints"})
@@ -55,29 +57,37 @@ def row_of(record: Record) -> tuple[Any, ...]:
 
 
 class Inserter:
-    """A compiled insert for one table and its columns. Not for concurrent use: it belongs to the writer thread."""
+    """Inserts for one table and its columns. Not for concurrent use: it belongs to the writer thread.
+
+    Many rows go in one statement, so that the driver steps, and gives up the interpreter lock, once for all of them:
+    with a step a row the writer and control's loop hand the lock to and fro thousands of times a second.
+    """
 
     def __init__(self, engine: Engine, table: Table, columns: Sequence[str]) -> None:
         self._engine = engine
-        statement = insert(table).values(dict.fromkeys(columns))
-        compiled = statement.compile(dialect=engine.dialect, column_keys=list(columns))
-        self._sql = str(compiled)
-        self._named = compiled.positiontup is None
-        self._columns = list(columns if compiled.positiontup is None else compiled.positiontup)
-        self._order = [list(columns).index(name) for name in self._columns]
+        self._lengths = [getattr(table.c[name].type, "length", None) for name in columns]
+        quote = engine.dialect.identifier_preparer.quote
+        mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
+        self._head = f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, columns))}) VALUES "  # noqa: S608 - names of the schema
+        self._row = f"({', '.join([mark] * len(columns))})"
+        self._most = PARAMETERS_MOST // len(columns)
+
+    def fitted(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """The row with texts cut to their columns' length and without NUL, which PostgreSQL insists on."""
+        return tuple(
+            value.replace("\0", "")[:length] if isinstance(value, str) else value
+            for value, length in zip(row, self._lengths, strict=True)
+        )
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Insert all rows in one transaction, or none."""
         if not rows:
             return
-        order = self._order
-        values: list[Any]
-        if self._named:
-            values = [{name: row[index] for name, index in zip(self._columns, order, strict=True)} for row in rows]
-        else:
-            values = [tuple(row[index] for index in order) for row in rows]
         with self._engine.begin() as connection:
-            connection.exec_driver_sql(self._sql, values)
+            for at in range(0, len(rows), self._most):
+                part = rows[at : at + self._most]
+                statement = self._head + ", ".join([self._row] * len(part))
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
 
 
 def inserter(engine: Engine) -> Inserter:

@@ -174,7 +174,7 @@ async def test_deployments_say_what_is_missing(world: World, client: Client) -> 
     """Declared, attested, evaluated; without a policy there is nothing to say."""
     await world.put("a")
     found = {one["pool"]: one for one in (await get(client, "/api/v1/deployments"))["deployments"]}
-    assert found["bf16"]["hash"] == world.evidence.archive.hashes["bf16"]
+    assert found["bf16"]["hash"] == world.evidence.archive.running["bf16"]
     entries = {f"{entry['group']}: {entry['name']}": entry for entry in found["bf16"]["entries"]}
     assert entries["runtime: version"]["attested"] == "0.25.1"
     assert "model: hash" in found["bf16"]["missing"] and "runtime: version" not in found["bf16"]["missing"]

@@ -88,9 +88,9 @@ def test_rows_of_all_kinds_are_written_with_what_ran(make: Callable[..., Archive
     assert archive.engine is not None
     bad, good = page(archive.engine, Filter())
     assert (good["score"], bad["score"], bad["failures"]) == (1.0, 0.2, ",format_error,")
-    assert good["deployment"] == archive.hashes["bf16"]
+    assert good["deployment"] == archive.running["bf16"]
     with archive.engine.connect() as connection:
-        assert connection.execute(text("select hash from deployments")).scalars().all() == [archive.hashes["bf16"]]
+        assert connection.execute(text("select hash from deployments")).scalars().all() == [archive.running["bf16"]]
     assert counts(archive)[1] == {}
 
 
@@ -98,7 +98,7 @@ def test_no_text_waits_for_the_database(make: Callable[..., Archive]) -> None:
     """A slow disk must not hold megabytes of answers in memory: the queue has rows without texts."""
     archive = make()
     archive.take_scored([scored("a", capture=Capture(b"q" * 100_000, b"a" * 100_000, False))])
-    assert archive._rows.get_nowait().outcome.capture is None  # type: ignore[union-attr]
+    assert archive._rows.popleft().outcome.capture is None  # type: ignore[union-attr]
 
 
 def test_a_full_queue_drops_and_counts(make: Callable[..., Archive]) -> None:
@@ -249,14 +249,16 @@ def test_a_database_server_that_dies_and_comes_back(make: Callable[..., Archive]
         archive.start()
         put(archive, "before")
         wait(lambda: counts(archive)[0] == {"requests": 1})
+        put(archive, "cut", model="m" * 500, tenant="a\0b")  # a row that this database takes only when it is cut
+        wait(lambda: counts(archive) == ({"requests": 2}, {}))
         server._run("pg_ctl", "-D", data, "-m", "immediate", "stop")
         put(archive, "lost")
         wait(lambda: counts(archive)[1] == {"database_failed": 1})
         assert archive.error
         server._run("pg_ctl", "-D", data, "-o", _options(server), "-l", str(server._folder / "log"), "-w", "start")
         put(archive, "after")
-        wait(lambda: counts(archive)[0] == {"requests": 2})
-        assert stored(archive) == {"before", "after"}
+        wait(lambda: counts(archive)[0] == {"requests": 3})
+        assert stored(archive) == {"before", "cut", "after"}
         archive.stop(PATIENCE_S)
     finally:
         server.stop()

@@ -7,12 +7,14 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
+from gateway.control.endpoints import EndpointView
 from gateway.control.evidence import Evidence, deployment_record
 from gateway.core.quality import Check
 from gateway.model.messages import Feedback
 from gateway.model.precision import Precision
 from gateway.model.proving import Oversight, Samples
 from gateway.model.table import Pool
+from gateway.runtimes.attestation import Attestation, reported
 from gateway.store.deployments import hash_of
 from tests.unit.control.conftest import compiled, load_text, policy_text
 from tests.unit.control.exchanges import SECRET, batch, captured, until
@@ -66,3 +68,30 @@ def test_the_deployment_record_is_the_policys_word() -> None:
     assert (found["precision"]["weights"], found["record.cuda"], found["gpu"]) == ("int4", "13.0", "A100")
     other = deployment_record(msgspec.structs.replace(pool, record={"cuda": "13.1"}))
     assert hash_of(found) != hash_of(other)
+
+
+def view(version: str, weights: str = "int4", cache_tokens: int = 1) -> EndpointView:
+    told = Attestation("vllm", weights=reported(weights, "config"), version=version, kv_tokens=cache_tokens)
+    return EndpointView("bf16", f"bf16/{version}", "http://h:1", "vllm", enforce=True, attestation=told)
+
+
+def test_what_runtimes_attest_is_part_of_what_ran() -> None:
+    """Two versions in one pool show; what changes by itself, such as a cache's size, does not."""
+    pool = Pool("bf16", "m", "vllm", Precision(), ())
+    attestations = [found.attestation for found in (view("0.25"), view("0.26"), view("0.26", cache_tokens=2))]
+    found = deployment_record(pool, [told for told in attestations if told is not None])
+    assert (found["attested.version"], found["attested.weights"]) == (['"0.25"', '"0.26"'], ['"int4"'])
+    assert "attested.kv_tokens" not in found
+
+
+def test_another_runtime_is_another_deployment_in_rows_and_the_same_one_for_rollouts(tmp_path: Path) -> None:
+    """A row tells what ran when it ran. A rollout goes by the policy's word, or every restart would begin it anew."""
+    evidence = Evidence(tmp_path, processes=0, monotonic=time.monotonic, wall=time.time, rand=lambda: 0.0)
+    evidence.take_views([view("0.25")])  # before any policy: nothing to note
+    evidence.apply(compiled(load_text(policy_text()).document, 1, {}), Oversight(None, 1e9, Samples(), (), (), 1.0, 10))
+    declared, first = evidence.archive.hashes["bf16"], evidence.archive.running["bf16"]
+    evidence.take_views([view("0.25")])
+    assert evidence.archive.running["bf16"] == first != declared
+    evidence.take_views([view("0.26")])
+    assert evidence.archive.running["bf16"] not in (first, declared)
+    assert evidence.archive.hashes["bf16"] == declared

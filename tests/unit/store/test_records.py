@@ -83,3 +83,14 @@ def test_a_batch_is_all_or_nothing(engine: Engine) -> None:
     with pytest.raises(Exception, match=r"(?i)null"):
         inserter(engine).add([good, tuple(bad)])
     assert page(engine, Filter()) == []
+
+
+def test_a_row_can_be_made_to_fit(engine: Engine) -> None:
+    """Texts longer than their column and NUL, which PostgreSQL refuses: cut and taken out, the rest as it was."""
+    row = row_of(Record(make_outcome(request_id="r", model="m" * 500, bucket="b\0c", total_s=1.5)))
+    insert = inserter(engine)
+    fitted = insert.fitted(row)
+    insert.add([fitted])
+    (found,) = page(engine, Filter())
+    assert (found["model"], found["bucket"], found["total_s"]) == ("m" * 128, "bc", 1.5)
+    assert insert.fitted(fitted) == fitted
