@@ -38,11 +38,14 @@ class Admission:
         """Start the request, let it wait, or refuse it."""
         settings = exchange.generation.table.settings
         self._charge(exchange)
-        if self.inflight > settings.max_inflight:
+        if self.inflight >= settings.max_inflight:
             self._shed(exchange, f"The gateway is at its limit of {settings.max_inflight} requests.")
-        elif not self._waiting and self._launch(exchange):
             return
-        elif len(self._waiting) >= settings.queue_most or settings.queue_s <= 0:
+        self.inflight += 1
+        exchange.admitted = True
+        if not self._waiting and self._launch(exchange):
+            return
+        if len(self._waiting) >= settings.queue_most or settings.queue_s <= 0:
             self._shed(exchange, "Every pool that may serve this request is at its limit, and so is the queue.")
         else:
             exchange.queued_at = self._clock()
@@ -69,23 +72,34 @@ class Admission:
             if exchange.finished:
                 continue
             pools = exchange.decision.pools if exchange.decision else ()
-            if pools in blocked or not self._forwarder.launch(exchange):
+            try:
+                started = pools not in blocked and self._forwarder.launch(exchange)
+            except Exception as error:  # this request's fault must not reach the one whose end let it try
+                self._forwarder.on_fault(exchange, error)
+                continue
+            if started:
+                self._wheel.discard(exchange)
+            else:
                 blocked.add(pools)
                 still.append(exchange)
-            else:
-                self._wheel.discard(exchange)
 
     def leave(self, exchange: Exchange) -> None:
         """A request ended: give back what ``admit`` took, and correct its tokens by what was really used."""
         self._wheel.discard(exchange)
+        if exchange.admitted:
+            exchange.admitted = False
+            self.inflight -= 1
         row = exchange.tenant_row
         if row < 0:
             return
         self._board.leave(row)
-        usage = exchange.usage
+        usage, charged = exchange.usage, exchange.charged_tokens
         used = max(usage.prompt_tokens, 0) + max(usage.completion_tokens, 0)
-        if used and used != exchange.charged_tokens:
-            self._board.charge(row, exchange.wall_at, 0, used - exchange.charged_tokens)
+        if used > charged:
+            now = exchange.wall_at + self._clock() - exchange.began_at
+            self._board.charge(row, now, 0, used - charged)  # they came to be since then, and count from now on
+        elif used < charged and (used or not exchange.attempts):
+            self._board.charge(row, exchange.wall_at, 0, used - charged)
 
     def _charge(self, exchange: Exchange) -> None:
         caller, profile = exchange.caller, exchange.profile

@@ -5,8 +5,9 @@ which only it writes; everybody reads all of them. A reader may see a neighbour'
 is the precision of the limits: at most one request per worker too many. A worker clears its cells when it starts.
 """
 
-import mmap
 from pathlib import Path
+
+from gateway.dataplane.mapped import map_shared
 
 ROWS = 4096
 CELLS = 8  # int64 each
@@ -14,23 +15,20 @@ INFLIGHT, MINUTE, REQUESTS, REQUESTS_BEFORE, TOKENS, TOKENS_BEFORE = range(6)
 
 
 class Board:
-    """One worker's view of the shared counters. ``wall_s`` arguments are seconds since the epoch."""
+    """One worker's view of the shared counters. ``wall_s`` arguments are seconds since the epoch.
+
+    The file's layout depends on the number of workers, so a gateway with another number needs another ``path``.
+    """
 
     def __init__(self, path: Path, worker: int, workers: int) -> None:
-        size = ROWS * workers * CELLS * 8
-        if not path.exists() or path.stat().st_size != size:
-            path.write_bytes(b"")
-            with path.open("r+b") as file:
-                file.truncate(size)
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), size)
+        self._map = map_shared(path, ROWS * workers * CELLS * 8)
         self._cells = memoryview(self._map).cast("q")
         self._stride = workers * CELLS
         self._own = worker * CELLS
         for row in range(ROWS):
             at = row * self._stride + self._own
-            if self._cells[at + MINUTE] or self._cells[at + INFLIGHT]:
-                for cell in range(CELLS):
+            for cell in range(CELLS):
+                if self._cells[at + cell]:  # pages that were never written stay holes in the file
                     self._cells[at + cell] = 0
 
     def close(self) -> None:
@@ -57,12 +55,20 @@ class Board:
         return sum(cells[at : at + self._stride : CELLS])
 
     def charge(self, row: int, wall_s: float, requests: int, tokens: int) -> None:
-        """Count requests and tokens into the current minute; tokens may be negative (a correction)."""
+        """Count requests and tokens into their minute. Tokens without a request are a correction, and may be negative.
+
+        A correction for an earlier minute goes there, as far as that still counts. A request that comes a moment
+        after another one of the next minute counts into that; a clock that was set back begins anew.
+        """
         at = row * self._stride + self._own
         cells = self._cells
         minute = int(wall_s // 60)
         behind = minute - cells[at + MINUTE]
-        if behind:
+        if behind < 0 and not requests:
+            if behind == -1:
+                cells[at + TOKENS_BEFORE] += tokens
+            return
+        if behind > 0 or behind < -1:
             cells[at + REQUESTS_BEFORE] = cells[at + REQUESTS] if behind == 1 else 0
             cells[at + TOKENS_BEFORE] = cells[at + TOKENS] if behind == 1 else 0
             cells[at + REQUESTS] = 0

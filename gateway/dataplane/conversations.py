@@ -5,9 +5,10 @@ different workers. It holds 8-byte digests and small numbers, no text. It is a c
 another conversation, and then the conversation is treated as new.
 """
 
-import mmap
 from pathlib import Path
 from typing import NamedTuple
+
+from gateway.dataplane.mapped import map_shared
 
 SLOTS = 1 << 16
 PROBES = 4
@@ -26,13 +27,7 @@ class Conversations:
     """The shared table. Keys are the 8-byte digests that ``core.openai`` makes; times are whole epoch seconds."""
 
     def __init__(self, path: Path) -> None:
-        size = SLOTS * ENTRY * 8
-        if not path.exists() or path.stat().st_size != size:
-            path.write_bytes(b"")
-            with path.open("r+b") as file:
-                file.truncate(size)
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), size)
+        self._map = map_shared(path, SLOTS * ENTRY * 8)
         self._cells = memoryview(self._map).cast("q")
 
     def close(self) -> None:

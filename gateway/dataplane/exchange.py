@@ -57,6 +57,7 @@ class Exchange:
     """State of one request. Times without a unit suffix are readings of the monotonic clock."""
 
     __slots__ = (
+        "admitted",
         "admitted_at",
         "api",
         "attempts",
@@ -144,6 +145,7 @@ class Exchange:
         self.longest_gap_s = -1.0
         self.estimate: Estimate | None = None
         self.events = 0
+        self.admitted = False  # counts against the worker's own limit
         self.tenant_row = -1
         self.charged_tokens = 0
         self.failure = ""

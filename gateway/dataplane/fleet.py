@@ -129,6 +129,10 @@ class Generation:
         names = [name for name, _ in table.classifier.lengths]
         self.lengths = (*names, table.classifier.over)
 
+    def length_at(self, index: int) -> str:
+        """A length class by its place; the longest for a place of another generation that this one does not have."""
+        return self.lengths[min(index, len(self.lengths) - 1)]
+
 
 class Fleet:
     """Owner of all endpoint views of this worker."""
@@ -163,7 +167,9 @@ class Fleet:
                 view.endpoint, view.row = endpoint, endpoint.slot
                 views[key] = view
                 members.append(view)
-            pools[name] = PoolView(pool, members, self._board, self._rings.get(_names(pool)))
+            names = _names(pool)
+            ring = self._rings.get(names) or Ring(names) if names else None
+            pools[name] = PoolView(pool, members, self._board, ring)
         gone = [view for key, view in self.views.items() if key not in views]
         self.views = views
         for view in gone:

@@ -43,6 +43,7 @@ class Forwarder:
         self.clock = clock
         self._rand = rand
         self.on_release: Callable[[], None] = lambda: None
+        self.on_fault: Callable[[Exchange, Exception], None] = lambda _exchange, _error: None
         self.starts = StartCounts()
         self.budget = RetryBudget(0.2)
 
@@ -63,9 +64,8 @@ class Forwarder:
         exchange.tried.append(view)
         if exchange.decision is not None and exchange.decision.rollout is not None and exchange.profile is not None:
             self.starts.note(exchange.wall_at, exchange.profile.bucket, pool.pool.name)
-        relay = Relay(self, exchange, pool, view)
-        exchange.relay = relay
-        head, payload = _request(exchange, pool.pool, view)
+        head, payload = _request(exchange, pool.pool, view)  # may fail, and then nothing has been taken yet
+        relay = exchange.relay = Relay(self, exchange, pool, view)
         relay.start(head, payload)
         return True
 
@@ -83,6 +83,8 @@ class Forwarder:
                     if not pool.full():
                         return (pool, pool.pick(allowed, conversation, now, self._rand)), False
                     full = True
+            if full:
+                break  # room in a pool that works is worth waiting for
         return None, full
 
     # how attempts end
@@ -121,7 +123,10 @@ class Forwarder:
             and self._target(exchange)[0] is not None
             and self.budget.allow(now)
         ):
-            self.launch(exchange)
+            try:
+                self.launch(exchange)
+            except Exception as error:  # this is called by sockets and deadlines, which would not answer the client
+                self.on_fault(exchange, error)
             return
         self._tell(relay, failure, message)
 

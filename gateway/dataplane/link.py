@@ -58,6 +58,7 @@ class ControlLink(Generic[Compiled]):
         report: Callable[[Endpoints], None],
         rollouts: Callable[[Rollouts], None],
         stats: Callable[[], Stats],
+        on_error: Callable[[BaseException], None],
     ) -> None:
         self._path = path
         self._worker = worker
@@ -71,6 +72,7 @@ class ControlLink(Generic[Compiled]):
         self._report = report
         self._rollouts = rollouts
         self._stats = stats
+        self._on_error = on_error
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(ToWorker)
         self._writer: asyncio.StreamWriter | None = None
@@ -102,21 +104,24 @@ class ControlLink(Generic[Compiled]):
         ticks = 0
         while True:
             await asyncio.sleep(FLUSH_S)
-            self.flush()
             ticks += 1
-            if self._writer is not None and ticks * FLUSH_S >= STATS_S:
-                ticks = 0
-                self._send(self._stats())
+            try:
+                self.flush()
+                if self._writer is not None and ticks * FLUSH_S >= STATS_S:
+                    ticks = 0
+                    self._send(self._stats())
+            except Exception as error:  # one record that cannot be sent must not keep back all that follow
+                self._on_error(error)
 
     def flush(self) -> None:
         """Hand over what is buffered, as far as control takes it."""
         writer = self._writer
-        while writer is not None and self._words:
+        while writer is not None and self._words and _has_room(writer, HIGH_WATER):
             self._send(self._words.popleft())
         self._flush_starts()
         self._flush_pairs()
         while writer is not None and (len(self._outcomes) or self._outcomes.dropped):
-            if writer.is_closing() or writer.transport.get_write_buffer_size() > HIGH_WATER:
+            if not _has_room(writer, HIGH_WATER):
                 return
             batch, dropped = self._outcomes.take(BATCH)
             captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
@@ -130,9 +135,7 @@ class ControlLink(Generic[Compiled]):
 
     def _flush_pairs(self) -> None:
         writer = self._writer
-        while writer is not None and not writer.is_closing():
-            if writer.transport.get_write_buffer_size() > HIGH_WATER // 2:
-                return  # pairs wait, and are dropped for want of room, long before outcomes are
+        while writer is not None and _has_room(writer, HIGH_WATER // 2):  # pairs wait long before outcomes do
             message = self._pairs.take(self._worker)
             if message is None:
                 return
@@ -168,15 +171,21 @@ class ControlLink(Generic[Compiled]):
         while True:
             (length,) = _LENGTH.unpack(await reader.readexactly(4))
             message = self._decoder.decode(await reader.readexactly(length))
-            match message:
-                case Prepare():
-                    await self._prepare(message)
-                case Apply():
-                    self._use(message.generation)
-                case Endpoints():
-                    self._report(message)
-                case Rollouts():
-                    self._rollouts(message)
+            try:
+                await self._take(message)
+            except Exception as error:  # a control of another version may say what is news here
+                self._on_error(error)
+
+    async def _take(self, message: ToWorker) -> None:
+        match message:
+            case Prepare():
+                await self._prepare(message)
+            case Apply():
+                self._use(message.generation)
+            case Endpoints():
+                self._report(message)
+            case Rollouts():
+                self._rollouts(message)
 
     async def _prepare(self, message: Prepare) -> None:
         error = ""
@@ -191,3 +200,8 @@ class ControlLink(Generic[Compiled]):
         found = self._prepared.pop(generation, None)
         if found is not None:
             self._apply(found)
+
+
+def _has_room(writer: asyncio.StreamWriter, most_bytes: int) -> bool:
+    """Whether control takes what is sent, and not more than so much is on its way."""
+    return not writer.is_closing() and writer.transport.get_write_buffer_size() <= most_bytes

@@ -5,6 +5,7 @@ text are understood in a thread, so that nothing on the loop takes longer than a
 before the decision.
 """
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
@@ -31,6 +32,8 @@ from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
 INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
+
+_TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-")  # W3C trace context; only ids get into records
 
 _RESULTS = {
     401: Result.UNAUTHORIZED,
@@ -121,7 +124,7 @@ class Pipeline:
         try:
             self._begin(exchange, current)
         except Exception as error:  # a fault of ours may cost this request its answer, never the worker
-            self._fault(exchange, error)
+            self.fault(exchange, error)
         return exchange
 
     def refuse(self, connection: ServerConnection, error: ApiError) -> None:
@@ -137,8 +140,8 @@ class Pipeline:
             exchange.extra_fields += cors_fields(request.fields.get(b"origin"), settings.cors_origins)
         exchange.caller = current.keyring.identify(request.fields)
         trace = request.fields.get(b"traceparent")
-        if trace is not None and len(trace) >= 35:
-            exchange.trace_id = trace[3:35].decode("latin-1")
+        if trace is not None:
+            exchange.trace_id = found[1].decode() if (found := _TRACE.match(trace)) else ""
         if exchange.api is Api.MODELS:
             self._models(exchange)
             return
@@ -159,11 +162,13 @@ class Pipeline:
             done.result()
             self._decide(exchange)
         except Exception as error:  # as in ``handle``
-            self._fault(exchange, error)
+            self.fault(exchange, error)
 
     def _understand(self, exchange: Exchange, sizes: Sizes) -> None:
         """Body → facts → profile. Runs in a thread for long bodies; touches nothing but the exchange."""
         request, caller, table = exchange.request, exchange.caller, exchange.generation.table
+        if exchange.finished:
+            return  # the client left while this waited for its turn
         assert caller is not None  # noqa: S101 - identified before
         content_type = request.fields.get(b"content-type") or b"application/json"
         session = request.fields.get(b"x-quantgate-session")
@@ -177,7 +182,7 @@ class Pipeline:
         at_least = None
         if facts.turns > 1:
             memory = self._conversations.get(exchange.conversation, exchange.wall_at)
-            at_least = exchange.generation.lengths[memory.length] if memory is not None else None
+            at_least = exchange.generation.length_at(memory.length) if memory is not None else None
         exchange.profile = classify(
             table,
             facts,
@@ -233,7 +238,7 @@ class Pipeline:
 
     # ends
 
-    def _fault(self, exchange: Exchange, error: Exception) -> None:
+    def fault(self, exchange: Exchange, error: Exception) -> None:
         """Whatever a step raised ends in an answer and an outcome."""
         if isinstance(error, ApiError):
             if not exchange.finished:

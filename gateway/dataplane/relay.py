@@ -192,7 +192,10 @@ class Relay(Attempt):
         self.failure = Failure.ERROR_EVENT if failure is Failure.STATUS_5XX else failure
         self.status = status
         self.headers = [(b"content-type", b"application/json")]
-        self.body = [orjson.dumps({"error": error})]
+        try:
+            self.body = [orjson.dumps({"error": error})]
+        except TypeError:  # half a surrogate pair, an integer beyond 64 bits: the client gets the status in our words
+            self.body = []
         self._end_collected()
 
     # the end

@@ -75,7 +75,7 @@ class Worker:
         self._lag_s = 0.0
         self._has_policy = asyncio.Event()
         self.wheel = Wheel(clock)
-        self.board = Board(options.state_dir / "board.bin", options.index, options.workers)
+        self.board = Board(options.state_dir / f"board-{options.workers}.bin", options.index, options.workers)
         self.outcomes = OutcomeBuffer()
         self.fleet = Fleet(loop, self.board, clock)
         self.sizing = Sizing()
@@ -115,6 +115,7 @@ class Worker:
             on_feedback=self._say,
             index=options.index,
         )
+        self.forwarder.on_fault = self.pipeline.fault
         self.context = ServerContext(self.pipeline, self.wheel, clock=clock, wall=wall, soon=loop.call_soon)
         self.link = ControlLink(
             options.control_socket,
@@ -129,6 +130,7 @@ class Worker:
             report=self._report,
             rollouts=self._rollouts,
             stats=self._stats,
+            on_error=lambda error: log_error("link", error),
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._server: asyncio.AbstractServer | None = None
@@ -165,7 +167,7 @@ class Worker:
         while self.context.connections and self._clock() < end:  # noqa: ASYNC110 - ends by time as well
             await asyncio.sleep(0.02)
         for connection in list(self.context.connections):
-            connection.abort()
+            connection.cut()
         self.mirror.stop()
         await self.link.finish(2.0)
         for task in self._tasks:

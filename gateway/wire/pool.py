@@ -102,8 +102,13 @@ class ConnectionPool:
             )
         except OSError as error:
             dial.finish(None, error.strerror or type(error).__name__)
+        except ValueError as error:  # a name that no resolver takes
+            dial.finish(None, type(error).__name__)
         else:
-            dial.finish(connection, "")
+            if connection.alive:
+                dial.finish(connection, "")
+            else:
+                dial.finish(None, "closed at once")
 
 
 class Dial:

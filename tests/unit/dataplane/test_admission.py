@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 from tests.unit.dataplane.conftest import Make
-from tests.unit.dataplane.plane import CHAT, OK, Plane, Upstream, answer
+from tests.unit.dataplane.plane import CHAT, OK, Plane, Upstream, answer, policy_of
 
 KEY = "sk-limited"
 TENANT = {"keys": ["sha256:" + sha256(KEY.encode()).hexdigest()]}
@@ -139,3 +139,115 @@ async def test_a_client_that_leaves_the_queue_is_forgotten(make: Make, first: Up
             await asyncio.sleep(0.005)
     assert len(first.bodies) == 1
     holder.close()
+
+
+async def test_the_workers_own_limit(make: Make, first: Upstream) -> None:
+    """Over ``max_inflight`` requests are shed at once; what ends makes room."""
+    gate = Gate(first)
+    plane = await make({"a": [first.url]}, gateway={"max_inflight": 2}, pool={"a": {"timeouts": {"first_byte": "9s"}}})
+    held = [await plane.send(CHAT) for _ in range(2)]
+    await gate.reached(2)
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code, reply.header["retry-after"]) == (429, "capacity_exceeded", "1")
+    held[0][1].close()  # a client that leaves makes room like one that was answered
+    assert [(await plane.outcome(count)).result for count in (1, 2)] == ["shed", "client_cancelled"]
+    gate.waiting.pop(0)
+    gate.open()
+    await held[1][0].read()
+    held[1][1].close()
+    first.script = lambda _body, writer: writer.write(answer(OK))
+    assert [(await plane.ask(CHAT)).status for _ in range(4)] == [200] * 4
+    assert plane.worker.admission.inflight == 0
+
+
+async def test_a_request_over_the_border_of_a_minute_frees_nobody(make: Make, first: Upstream) -> None:
+    """The end of a request that began a minute ago leaves what was charged since."""
+    gate = Gate(first)
+    plane = await make(
+        {"a": [first.url]},
+        tenants=limited(requests_per_minute=3),
+        pool={"a": {"timeouts": {"first_byte": "9s"}}},
+    )
+    wall = 6_059.0
+    plane.worker.pipeline._wall = lambda: wall
+    key = {"authorization": f"Bearer {KEY}"}
+    reader, writer = await plane.send(CHAT, **key)
+    await gate.reached(1)
+    held = list(gate.waiting)
+    first.script = lambda _body, other: other.write(answer(OK))
+    wall = 6_061.0
+    assert [(await plane.ask(CHAT, **key)).status for _ in range(2)] == [200, 200]
+    held[0].write(answer(OK.replace(b'"completion_tokens":2', b'"completion_tokens":200')))
+    assert b"200" in await reader.read()
+    writer.close()
+    assert (await plane.ask(CHAT, **key)).status == 429
+
+
+async def test_what_was_shed_costs_no_tokens(make: Make, first: Upstream) -> None:
+    """No pool saw the prompt, so the tenant gets its tokens back."""
+    gate = Gate(first)
+    plane = await make(
+        {"a": [first.url]},
+        tenants=limited(tokens_per_minute=100_000),
+        pool={"a": {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}},
+        gateway={"queue": {"wait": "0s"}},
+    )
+    key = {"authorization": f"Bearer {KEY}"}
+    _, writer = await plane.send(CHAT, **key)
+    await gate.reached(1)
+    before = plane.worker.board.used(_slot(plane), plane.worker.pipeline._wall())[1]
+    reply = await plane.ask({**CHAT, "messages": [{"role": "user", "content": "word " * 500}]}, **key)
+    assert (reply.status, (await plane.outcome()).result) == (429, "shed")
+    assert plane.worker.board.used(_slot(plane), plane.worker.pipeline._wall())[1] <= before
+    writer.close()
+
+
+async def test_a_fault_of_one_that_waits_is_its_own(make: Make, first: Upstream) -> None:
+    """The request whose end made room gets its answer; the one that could not be started gets a 500."""
+    gate = Gate(first)
+    plane = await make({"a": [first.url]}, pool={"a": {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}})
+    reader, writer = await plane.send(CHAT)
+    await gate.reached(1)
+    waiting = [asyncio.create_task(plane.ask(CHAT)) for _ in range(2)]
+    await queued(plane, 2)
+    launch, faults = plane.worker.forwarder.launch, [ZeroDivisionError("broken")]
+
+    def once(exchange: Any) -> bool:
+        if faults:
+            raise faults.pop()
+        return launch(exchange)
+
+    plane.worker.forwarder.launch = once  # type: ignore[method-assign]
+    gate.open()
+    assert b"200" in await reader.read()
+    await gate.reached(1)
+    gate.open()
+    assert sorted([(await task).status for task in waiting]) == [200, 500]
+    assert [type(error) for error in plane.errors] == [ZeroDivisionError]
+    plane.errors.clear()
+    writer.close()
+
+
+async def test_a_table_that_comes_while_requests_wait_does_not_lose_them(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """They were decided by the old one and are served by it, although its endpoint is gone from the new."""
+    gate = Gate(first)
+    limits = {"a": {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}}
+    plane = await make({"a": [first.url]}, pool=limits)
+    reader, writer = await plane.send(CHAT)
+    await gate.reached(1)
+    waiting = asyncio.create_task(plane.ask(CHAT))
+    await queued(plane, 1)
+    gone = next(iter(plane.worker.fleet.views.values()))
+    plane.apply(policy_of({"a": [second.url]}, pool=limits))
+    gate.open()
+    assert b"200" in await reader.read()
+    await gate.reached(1)
+    gate.open()
+    assert (await waiting).status == 200
+    assert (await plane.outcome(2)).generation == 1
+    assert (gone.inflight, gone.connections.idle, plane.worker.board.inflight(gone.row)) == (0, 0, 0)
+    assert (await plane.ask(CHAT)).status == 200
+    assert len(second.bodies) == 1
+    writer.close()

@@ -59,3 +59,42 @@ def test_a_restarted_worker_forgets_its_own_cells_only(tmp_path: Path) -> None:
     assert again.used(3, 600.0) == (0.0, 0.0)
     one.close()
     again.close()
+
+
+def test_a_long_request_does_not_wipe_the_minutes_since_it_began(tmp_path: Path) -> None:
+    """A correction goes to its own minute; what others were charged after that stays."""
+    board = Board(tmp_path / "b", 0, 1)
+    board.charge(1, 659.0, 1, 100)
+    board.charge(1, 661.0, 2, 200)
+    board.charge(1, 659.0, 0, -50)
+    assert board.used(1, 660.0) == (3.0, 250.0)
+    board.charge(1, 539.0, 0, 999)  # from so long ago that it counts no more
+    assert board.used(1, 660.0) == (3.0, 250.0)
+    board.close()
+
+
+def test_a_request_from_just_before_the_border_counts(tmp_path: Path) -> None:
+    """It arrived in the old minute and was admitted after one of the new."""
+    board = Board(tmp_path / "b", 0, 1)
+    board.charge(1, 660.1, 1, 10)
+    board.charge(1, 659.9, 1, 10)
+    assert board.used(1, 660.0) == (2.0, 20.0)
+    board.close()
+
+
+def test_a_clock_that_is_set_back_does_not_switch_limits_off(tmp_path: Path) -> None:
+    """From the first request after it, what is charged counts again."""
+    board = Board(tmp_path / "b", 0, 1)
+    board.charge(1, 7200.0, 5, 50)
+    board.charge(1, 3600.0, 1, 10)
+    assert board.used(1, 3600.0) == (1.0, 10.0)
+    board.close()
+
+
+def test_whatever_was_in_the_file_a_worker_starts_from_zero(tmp_path: Path) -> None:
+    """Rubbish in its own cells, from another version or a fault, is gone."""
+    (tmp_path / "b").write_bytes(b"\x03" * (4096 * 8 * 8 + 100))
+    board = Board(tmp_path / "b", 0, 1)
+    assert board.inflight(7) == 0
+    assert board.used(7, 600.0) == (0.0, 0.0)
+    board.close()

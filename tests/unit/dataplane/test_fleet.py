@@ -28,14 +28,15 @@ class Setting:
         self.now = 100.0
         self.fleet = Fleet(asyncio.get_event_loop(), board, lambda: self.now)
 
-    def adopt(self, pools: dict[str, list[str]], **more: object) -> Generation:
+    def adopt(self, pools: dict[str, list[str]], *, prepare: bool = True, **more: object) -> Generation:
         import yaml
 
         path = self.folder / "p.yaml"
         path.write_text(yaml.safe_dump(policy_of(pools, **more)))
         slots = {f"endpoint:{pool}/{i}": i + 1 for pool, urls in pools.items() for i in range(len(urls))}
         table = compile_table(load(path).document, 1, slots, lambda _: "")
-        self.fleet.prepare(table)
+        if prepare:
+            self.fleet.prepare(table)
         return self.fleet.adopt(table)
 
 
@@ -98,3 +99,19 @@ async def test_host_fields_name_the_port_unless_it_is_the_default(setting: Setti
         b"Host: h3\r\n",
         b"Host: [::1]:5\r\n",
     ]
+
+
+async def test_a_table_that_was_not_the_last_one_prepared_still_balances(setting: Setting) -> None:
+    """A later generation may be prepared and then refused elsewhere; the one that is applied keeps its rings."""
+    setting.adopt({"b": ["http://h3:1", "http://h4:1"]})
+    setting.fleet._rings = {}
+    pool = setting.adopt({"a": ["http://h1:1", "http://h2:1"]}, prepare=False).pools["a"]
+    picks = {pool.pick([0, 1], b"", 100.0, lambda at=at: at).endpoint.name for at in (0.1, 0.9)}
+    assert picks == {"a/0", "a/1"}
+
+
+async def test_length_classes_of_a_longer_list_are_the_longest(setting: Setting) -> None:
+    """What a conversation reached under another policy has a meaning under this one."""
+    generation = setting.adopt({"a": ["http://h1:1"]})
+    assert generation.length_at(0) == generation.lengths[0]
+    assert generation.length_at(200) == generation.lengths[-1]

@@ -5,8 +5,10 @@ import asyncio
 import orjson
 import pytest
 
+from gateway.dataplane import forward
+from gateway.errors import ApiError
 from tests.unit.dataplane.conftest import Make
-from tests.unit.dataplane.plane import CHAT, OK, Upstream, answer
+from tests.unit.dataplane.plane import CHAT, OK, STREAM, Upstream, answer, chunk, stream_head
 
 
 def failing(status: int, body: bytes = b'{"error":{"message":"boom","type":"x","code":1}}', fields: str = "") -> object:
@@ -189,3 +191,58 @@ async def test_multipart_models_are_renamed(make: Make, first: Upstream) -> None
     assert b"200 OK" in await reader.read()
     writer.close()
     assert first.bodies[0] == form.replace(b"\r\n\r\nm\r\n", b"\r\n\r\nup\r\n")
+
+
+async def test_room_in_a_healthy_pool_is_worth_waiting_for(make: Make, first: Upstream, second: Upstream) -> None:
+    """A full pool that works is waited for; a pool that does not work gets nothing because of it."""
+    held: list[asyncio.StreamWriter] = []
+    first.script = lambda _body, writer: held.append(writer)
+    plane = await make(
+        {"a": [first.url], "b": [second.url]},
+        pool={"a": {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}},
+    )
+    plane.report("b/0", "unhealthy")
+    asked = [asyncio.create_task(plane.ask(CHAT)) for _ in range(2)]
+    async with asyncio.timeout(5):
+        while not (held and plane.worker.admission.queued):
+            await asyncio.sleep(0.005)
+    first.script = lambda _body, writer: writer.write(answer(OK))
+    held[0].write(answer(OK))
+    assert [(await one).status for one in asked] == [200, 200]
+    assert second.bodies == []
+
+
+async def test_a_second_attempt_that_cannot_be_made_is_answered(
+    make: Make, first: Upstream, second: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other pool's name cannot be written into the body: the client hears it instead of waiting for ever."""
+    first.script = failing(500)  # type: ignore[assignment]
+    plane = await make({"a": [first.url], "b": [second.url]}, pool={"a": {"upstream_model": "m"}})
+
+    def too_deep(*_: object, **__: object) -> bytes:
+        raise ApiError(400, "too_deep", "The request body is nested too deeply.")
+
+    monkeypatch.setattr(forward, "rewrite", too_deep)  # asked for by the second pool only, which has another name
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code) == (400, "too_deep")
+    outcome = await plane.outcome()
+    assert (outcome.result, [attempt.pool for attempt in outcome.attempts]) == ("client_error", ["a"])
+    assert all(view.inflight == 0 for view in plane.worker.fleet.views.values())
+    assert second.bodies == []
+
+
+@pytest.mark.parametrize("message", [b'"\\ud800"', b"123456789012345678901234567890"])
+@pytest.mark.parametrize("closes", [True, False])
+async def test_an_error_that_cannot_be_written_again_keeps_its_status(
+    make: Make, first: Upstream, message: bytes, closes: bool
+) -> None:
+    """Half a surrogate pair in a pool's error event: the client gets the status, in the gateway's words, at once."""
+
+    def script(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        event = b'data: {"error":{"code":400,"message":%b,"x":"\\ud800"}}' % message + (b"" if closes else b"\n\n")
+        writer.write(stream_head() + chunk(event) + (b"0\r\n\r\n" if closes else b""))
+
+    first.script = script
+    plane = await make({"a": [first.url]}, pool={"a": {"timeouts": {"first_byte": "9s"}}})
+    reply = await plane.ask(STREAM)
+    assert (reply.status, reply.code) == (400, "upstream_refused")

@@ -9,6 +9,7 @@ import msgspec
 from gateway.dataplane.link import ControlLink
 from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pairs import PairBuffer
+from gateway.dataplane.starts import StartCounts
 from gateway.model.messages import Apply, Endpoints, Feedback, Prepare, Rollouts, Stats, ToControl, ToWorker
 from tests.unit.dataplane.outcome_values import make_outcome
 
@@ -60,6 +61,7 @@ class Side:
         self.applied: list[Any] = []
         self.reports: list[Endpoints] = []
         self.shares: list[Rollouts] = []
+        self.errors: list[BaseException] = []
         self.outcomes = OutcomeBuffer()
         self.link: ControlLink[Any] = ControlLink(
             path,
@@ -67,12 +69,14 @@ class Side:
             99,
             outcomes=self.outcomes,
             pairs=PairBuffer(),
+            starts=StartCounts(),
             compile=compiled,
             apply=self.applied.append,
             generation=lambda: len(self.applied),
             report=self.reports.append,
             rollouts=self.shares.append,
             stats=lambda: Stats(3, 0, 0, 0, 0, {}, [], 0.0, False),
+            on_error=self.errors.append,
         )
         self.tasks = [asyncio.create_task(self.link.run()), asyncio.create_task(self.link.flush_forever())]
 
@@ -163,5 +167,43 @@ async def test_the_last_outcomes_are_sent_before_the_end(tmp_path: Path) -> None
     await side.link.finish(2.0)
     batches = await control.until("Outcomes")
     assert batches[-1].batch[0].request_id == "last"
+    side.stop()
+    control.stop()
+
+
+async def test_a_message_that_cannot_be_used_does_not_end_the_link(tmp_path: Path) -> None:
+    """A control of another version says something that is unknown here; the next table is applied all the same."""
+    control = await Control(tmp_path / "s").start()
+    side = Side(tmp_path / "s")
+
+    def unknown(_message: Endpoints) -> None:
+        raise ValueError("no such state")
+
+    side.link._report = unknown
+    await control.until("Hello")
+    control.say(Endpoints([]))
+    control.say(Prepare(7, b"{}", {}))
+    await control.until("Prepared")
+    control.say(Apply(7))
+    async with asyncio.timeout(5):
+        while not side.applied:
+            await asyncio.sleep(0.005)
+    assert [str(error) for error in side.errors] == ["no such state"]
+    side.stop()
+    control.stop()
+
+
+async def test_a_record_that_cannot_be_sent_does_not_keep_back_the_others(tmp_path: Path) -> None:
+    """What no encoder takes is reported and lost; what comes after it is sent."""
+    control = await Control(tmp_path / "s").start()
+    side = Side(tmp_path / "s")
+    await control.until("Hello")
+    side.outcomes.add(make_outcome(request_id="\ud800"))
+    async with asyncio.timeout(5):
+        while not side.errors:
+            await asyncio.sleep(0.005)
+    side.outcomes.add(make_outcome(request_id="good"))
+    (sent,) = await control.until("Outcomes")
+    assert [outcome.request_id for outcome in sent.batch] == ["good"]
     side.stop()
     control.stop()

@@ -2,12 +2,13 @@
 
 import asyncio
 import gzip
+from types import SimpleNamespace
 
 import orjson
 import pytest
 
 from tests.unit.dataplane.conftest import Make
-from tests.unit.dataplane.plane import CHAT, Upstream
+from tests.unit.dataplane.plane import CHAT, Upstream, policy_of
 
 
 async def test_a_plain_request_is_decided_served_and_recorded(make: Make, first: Upstream) -> None:
@@ -164,3 +165,40 @@ async def test_requests_keep_their_generation(make: Make, first: Upstream, secon
     assert b"x-quantgate-rule: all" in old
     generations = {(await plane.outcome(index)).generation for index in (1, 2)}
     assert generations == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "0af7651916cd43dd8448eb211c80319c"),
+        ("00-<script>alert(1)</script>0000000-b7ad6b7169203331-01", ""),
+        ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", ""),
+        ("short", ""),
+    ],
+)
+async def test_only_trace_ids_get_into_records(make: Make, first: Upstream, sent: str, kept: str) -> None:
+    """A record takes no words of a client's choice."""
+    plane = await make({"a": [first.url]})
+    assert (await plane.ask(CHAT, traceparent=sent)).status == 200
+    assert (await plane.outcome()).trace_id == kept
+
+
+async def test_a_conversation_outlives_the_length_classes_it_was_remembered_by(make: Make, first: Upstream) -> None:
+    """A policy with fewer classes comes into force between two turns: the second is served like the first."""
+    plane = await make({"a": [first.url]}, classify={"lengths": {f"c{index}": 10 * 4**index for index in range(6)}})
+    history = [{"role": "user", "content": "word " * 3000}, {"role": "assistant", "content": "yes"}]
+    turn = {**CHAT, "messages": [*history, {"role": "user", "content": "go on"}], "prompt_cache_key": "talk"}
+    assert (await plane.ask(turn)).status == 200
+    plane.apply(policy_of({"a": [first.url]}, classify={"lengths": {"one": 100}}))
+    assert (await plane.ask({**turn, "messages": [*CHAT["messages"], *turn["messages"]]})).status == 200
+    assert plane.errors == []
+
+
+async def test_the_body_of_a_client_that_left_is_not_read(make: Make, first: Upstream) -> None:
+    """It waited for its turn in the thread; nobody needs its facts."""
+    plane = await make({"a": [first.url]})
+    pipeline = plane.worker.pipeline
+    exchange = SimpleNamespace(finished=True, request=None, caller=None, generation=SimpleNamespace(table=None))
+    assert pipeline.current is not None
+    pipeline._understand(exchange, pipeline.current.sizes)  # type: ignore[arg-type]
+    assert not hasattr(exchange, "facts")

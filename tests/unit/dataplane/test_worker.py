@@ -88,3 +88,21 @@ async def test_two_workers_share_a_port() -> None:
         pass
     one.close()
     two.close()
+
+
+async def test_what_a_drain_cuts_off_is_recorded(make: Make, first: Upstream) -> None:
+    """A request that outlasts the drain ends in an outcome, gives back its places, and its pool hears at once."""
+    first.script = lambda _body, _writer: None
+    plane = await make({"a": [first.url]}, pool={"a": {"timeouts": {"first_byte": "9s"}}})
+    plane.worker._options = msgspec.structs.replace(plane.worker._options, drain_s=0.05)
+    _, writer = await plane.send(CHAT)
+    async with asyncio.timeout(5):
+        while not first.bodies:
+            await asyncio.sleep(0.005)
+    plane.stop_event.set()
+    await asyncio.wait_for(plane.task, 5)
+    batch, _ = plane.worker.outcomes.take()
+    assert [(outcome.result, outcome.pool) for outcome in batch] == [("client_cancelled", "a")]
+    (view,) = plane.worker.fleet.views.values()
+    assert (view.inflight, plane.worker.board.inflight(view.row)) == (0, 0)
+    writer.close()

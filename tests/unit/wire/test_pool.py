@@ -1,6 +1,7 @@
 """Kept-alive connections: newest first, never a stale one, dials that can be given up."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -124,4 +125,33 @@ async def test_a_closed_pool_keeps_nothing(setting: Setting) -> None:
     setting.pool.give_back(one)
     assert setting.pool.idle == 0
     await until(lambda: not one.alive)
+    setting.server.close()
+
+
+async def test_a_name_that_cannot_be_resolved_is_an_answer(setting: Setting) -> None:
+    """Not every fault of a dial is the system's; each is told at once."""
+    heard: list[tuple[object, str]] = []
+    pool = ConnectionPool(asyncio.get_running_loop(), "a" * 70 + ".test", 1, None, setting.clock)
+    pool.dial(lambda connection, reason: heard.append((connection, reason)))
+    await until(lambda: bool(heard))
+    assert heard[0][0] is None
+    assert heard[0][1]
+    setting.server.close()
+
+
+async def test_a_connection_that_is_lost_before_it_is_handed_over_is_no_connection(setting: Setting) -> None:
+    """The server hung up at once: the dial has failed."""
+
+    class Loop:
+        async def create_connection(self, factory: Callable[[], ClientConnection], *_: object, **__: object) -> object:
+            return None, factory()
+
+        def create_task(self, work: Coroutine[None, None, None], *, name: str) -> asyncio.Task[None]:
+            return asyncio.get_running_loop().create_task(work, name=name)
+
+    heard: list[tuple[object, str]] = []
+    pool = ConnectionPool(Loop(), "h", 1, None, setting.clock)  # type: ignore[arg-type]  # what a dial needs of a loop
+    pool.dial(lambda connection, reason: heard.append((connection, reason)))
+    await until(lambda: bool(heard))
+    assert heard == [(None, "closed at once")]
     setting.server.close()
