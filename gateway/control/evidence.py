@@ -111,7 +111,7 @@ class Evidence:
         self._note_deployments()
         self.joining.configure(evidence.remember_most, evidence.remember_s)
         tenants = {**table.tenants, **({"anonymous": table.anonymous} if table.anonymous else {})}
-        self.likelihood.configure(table)
+        self.pairing.configure(table)
         self.sampling.configure(oversight.samples, opted_out(tenants))
 
     def take_views(self, views: Iterable[EndpointView]) -> None:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gateway.control import opinion_plugins
 from gateway.core.assemble import JsonProblemError, assemble, parse_envelope
 from gateway.core.assemble.parts import as_object
 from gateway.core.comparison import Agreement, Kind, LegState, Unscored, Verdict, compare_legs, excess
@@ -20,6 +21,13 @@ class PairScores(msgspec.Struct, frozen=True, array_like=True):
     loss: PairLoss | None
 
 
+class Work(msgspec.Struct, frozen=True, array_like=True):
+    """Pairs to compare, and for each the opinions that its rule asks for."""
+
+    pairs: list[Pair]
+    opinions: list[tuple[str, ...]]
+
+
 class Texts(msgspec.Struct, frozen=True, array_like=True):
     """The plain texts that a pair's answers consist of; empty where there is none, or where it is not all."""
 
@@ -29,14 +37,15 @@ class Texts(msgspec.Struct, frozen=True, array_like=True):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[PairScores])
-_PAIRS = msgspec.msgpack.Decoder(list[Pair])
+_WORK = msgspec.msgpack.Decoder(Work)
 _PAIR = msgspec.msgpack.Decoder(Pair)
 _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
-def score_pairs(pairs: bytes) -> bytes:
-    """Compare each pair; msgpack of ``list[Pair]`` in, msgpack for ``decode`` out."""
-    return _ENCODER.encode([_score(pair) for pair in _PAIRS.decode(pairs)])
+def score_pairs(work: bytes) -> bytes:
+    """Compare each pair; msgpack of ``Work`` in, msgpack for ``decode`` out."""
+    found = _WORK.decode(work)
+    return _ENCODER.encode([_score(pair, names) for pair, names in zip(found.pairs, found.opinions, strict=True)])
 
 
 def decode(data: bytes) -> list[PairScores]:
@@ -64,7 +73,8 @@ def unscored(pair: Pair) -> PairScores:
     return PairScores(nothing, nothing, PairLoss(None, WORST_LOSS, unscored=True))
 
 
-def _score(pair: Pair) -> PairScores:
+def _score(pair: Pair, names: tuple[str, ...]) -> PairScores:
+    opinions = [opinion for name in names if (opinion := opinion_plugins.load(name)) is not None]
     body = _body(pair)
     asked = read_request(body)
 
@@ -75,8 +85,10 @@ def _score(pair: Pair) -> PairScores:
 
     baseline, candidate = leg(pair.baseline), leg(pair.candidate)
     if pair.noise is None:
-        return PairScores(_agreement(compare_legs(baseline, candidate, asked, pair.task)), None, None)
-    triple = excess(baseline, candidate, leg(pair.noise), asked, pair.task)
+        return PairScores(
+            _agreement(compare_legs(baseline, candidate, asked, pair.task, opinions=opinions)), None, None
+        )
+    triple = excess(baseline, candidate, leg(pair.noise), asked, pair.task, opinions=opinions)
     return PairScores(_agreement(triple.agreement), _agreement(triple.noise), triple.loss)
 
 

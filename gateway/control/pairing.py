@@ -14,15 +14,16 @@ import msgspec
 import orjson
 import structlog
 
-from gateway.control import pair_process
+from gateway.control import opinion_plugins, pair_process
 from gateway.control.likelihood import Likelihood, PairGap
-from gateway.control.pair_process import PairScores
+from gateway.control.pair_process import PairScores, Work
 from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, Histogram, Key, gauge
 from gateway.core.comparison import Agreement, Verdict
 from gateway.core.evidence.intervals import Interval, MeanInterval
 from gateway.core.mirror import Event
 from gateway.model.pair import Pair, Pairs
+from gateway.model.table import Table
 from gateway.store.pairs import PairRow
 
 WAITING_BYTES = 32 * 1024 * 1024
@@ -100,6 +101,7 @@ class Pairing:
         )
         self.standings: dict[tuple[str, str], Standing] = {}
         self.likelihood = likelihood
+        self._opinions: dict[str, tuple[str, ...]] = {}
         self._scoring = scoring
         self._keep = keep
         self._most = waiting_bytes
@@ -113,6 +115,15 @@ class Pairing:
     def subscribe(self, subscriber: Callable[[ScoredPair], None]) -> None:
         """Hear every compared pair from now on."""
         self._subscribers.append(subscriber)
+
+    def configure(self, table: Table) -> None:
+        """A policy came into force. An opinion that is asked for and not installed is no part of a score."""
+        self.likelihood.configure(table)
+        self._opinions = {rule.name: names for rule in table.shadows if (names := opinion_plugins.asked_by(rule))}
+        missing = {name for names in self._opinions.values() for name in names}
+        missing -= opinion_plugins.installed() if missing else frozenset()
+        if missing:
+            _log.warning("opinions_missing", names=sorted(missing), group=opinion_plugins.GROUP)
 
     def take(self, message: Pairs) -> None:
         """Pairs and counts of a worker."""
@@ -178,7 +189,8 @@ class Pairing:
 
     async def _score(self, batch: list[Pair]) -> None:
         try:
-            data = await self._scoring.run(pair_process.score_pairs, msgspec.msgpack.encode(batch))
+            work = Work(batch, [self._opinions.get(pair.rule, ()) for pair in batch])
+            data = await self._scoring.run(pair_process.score_pairs, msgspec.msgpack.encode(work))
             found = pair_process.decode(data)
         except Exception as error:  # the pairs are missing then, which the judge must hear of
             _log.error("comparison_failed", error=type(error).__name__, pairs=len(batch))

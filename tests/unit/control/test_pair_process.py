@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from gateway.control import pair_process
-from gateway.core.comparison import Unscored, Verdict
+from gateway.control import opinion_plugins, pair_process
+from gateway.control.pair_process import Work
+from gateway.core.comparison import Part, Unscored, Verdict
 from gateway.model.pair import Leg, Pair
 from tests.unit.dataplane.pair_values import chat_answer, make_leg, make_pair
 
@@ -14,8 +15,9 @@ FAILED = make_leg(failure="status_5xx", answer=b"")
 MISSING = make_leg(failure="shed", answer=b"")
 
 
-def scored(*pairs: Pair) -> list[pair_process.PairScores]:
-    return pair_process.decode(pair_process.score_pairs(msgspec.msgpack.encode(list(pairs))))
+def scored(*pairs: Pair, opinions: tuple[str, ...] = ()) -> list[pair_process.PairScores]:
+    work = Work(list(pairs), [opinions] * len(pairs))
+    return pair_process.decode(pair_process.score_pairs(msgspec.msgpack.encode(work)))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_real_difference_is_excess() -> None:
 def test_what_goes_back_holds_no_text() -> None:
     """Only numbers and closed words leave the process."""
     secret = make_leg(answer=chat_answer("xylophone marmalade 7731"))
-    data = pair_process.score_pairs(msgspec.msgpack.encode([make_pair(baseline=secret, candidate=OTHER)]))
+    data = pair_process.score_pairs(msgspec.msgpack.encode(Work([make_pair(baseline=secret, candidate=OTHER)], [()])))
     assert b"xylophone" not in data
     assert b"7731" not in data
 
@@ -91,3 +93,24 @@ def test_a_broken_comparison_counts_as_missing() -> None:
     assert pair_process.unscored(make_pair()).loss is not None
     assert pair_process.unscored(make_pair()).agreement.unscored is Unscored.COMPARATOR_ERROR
     assert pair_process.unscored(make_pair(noise=None)).loss is None
+
+
+class Alike:
+    """An opinion that finds everything half alike."""
+
+    part = Part.EMBEDDING
+    weight = 0.5
+
+    def rate(self, asked: object, reference: str, other: str) -> float:
+        return 0.5
+
+
+def test_a_rules_opinion_is_part_of_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a rule asks for one that is installed, it is among the parts and weighs; elsewhere nothing changes."""
+    pair = make_pair(candidate=OTHER)
+    (without,) = scored(pair)
+    monkeypatch.setattr(opinion_plugins, "load", {"embedding": Alike()}.get)
+    (with_it,) = scored(pair, opinions=("embedding", "judge"))
+    assert dict(with_it.agreement.parts)[Part.EMBEDDING] == 0.5
+    assert with_it.agreement.score != without.agreement.score
+    assert scored(pair) == [without]

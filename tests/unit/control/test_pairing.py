@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.control import pair_process, pairing
 from gateway.control.likelihood import Likelihood, PairGap
+from gateway.control.pair_process import Work
 from gateway.control.pairing import Pairing, ScoredPair, Standing, row_of, size_of
 from gateway.control.scoring import Scoring
 from gateway.core.comparison import Gap
@@ -162,7 +163,7 @@ def test_a_row_has_scores_and_parts_and_no_text() -> None:
         candidate=make_leg(pool="int4", answer=chat_answer("marmalade 13")),
         noise=make_leg(answer=chat_answer("xylophone 12")),
     )
-    (scores,) = pair_process.decode(pair_process.score_pairs(pairing.msgspec.msgpack.encode([pair])))
+    (scores,) = pair_process.decode(pair_process.score_pairs(pairing.msgspec.msgpack.encode(Work([pair], [()]))))
     gap = PairGap(0.25, Gap(0.25, 10, 1.5, 2, 8), None)
     row = row_of(ScoredPair(pair, scores), gap)
     assert orjson.loads(row.parts)["numbers"] == 0.0
