@@ -76,6 +76,10 @@ class RolloutService:
         budget = Budget(oversight.false_rollbacks_per_year, oversight.series)
         self.engine.apply(table, budget, records, self._wall())
         self.webhooks.configure(oversight.webhooks)
+        for plan in table.rollouts:
+            # From the start at 0: an increase from nothing to 1 is none to a monitoring system.
+            for event, state in (("fail", "rolled_back"), ("rollback", "rolled_back"), ("incident", "holding")):
+                self.transitions.row((plan.name, event, state))
         if self.engine.restored:
             self._publish_shares(self._save())
 
