@@ -1,8 +1,8 @@
 """Optional opinions on two answers, an embedding similarity or a judge model, found among the installed distributions.
 
 Owns the finding: a distribution offers one as an entry point of the group ``quantgate.opinions`` called ``embedding``
-or ``judge`` that gives a ``core.comparison.Opinion`` when called. None comes with the gateway, and none is loaded before
-a shadow rule asks for it. Loaded in the scorer processes only; control asks just what is there.
+or ``judge`` that gives a ``core.comparison.Opinion`` when called. None comes with the gateway, and none is loaded
+before a shadow rule asks for it. Loaded in the scorer processes only; control asks just what is there.
 """
 
 from functools import cache
