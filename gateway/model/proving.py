@@ -100,7 +100,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     structured: float = 1.0
     tools: float = 1.0
-    other: float = 0.1
+    other: float = 0.02
     remember_s: float = 1800.0
     remember_most: int = 100_000
     answer_bytes: int = 256 * 1024

@@ -79,7 +79,7 @@ class Checked(Strict):
 
     structured: Share = 1.0
     tools: Share = 1.0
-    other: Share = 0.1
+    other: Share = 0.02
 
 
 class Remember(Strict):
