@@ -11,6 +11,7 @@ from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.starts import StartCounts
 from gateway.model.messages import Apply, Endpoints, Feedback, Prepare, Rollouts, Stats, ToControl, ToWorker
+from gateway.model.outcome import Capture
 from tests.unit.dataplane.outcome_values import make_outcome
 
 DECODER = msgspec.msgpack.Decoder(ToControl)
@@ -205,5 +206,21 @@ async def test_a_record_that_cannot_be_sent_does_not_keep_back_the_others(tmp_pa
     side.outcomes.add(make_outcome(request_id="good"))
     (sent,) = await control.until("Outcomes")
     assert [outcome.request_id for outcome in sent.batch] == ["good"]
+    side.stop()
+    control.stop()
+
+
+async def test_texts_given_up_for_room_are_told_once(tmp_path: Path) -> None:
+    """Control counts them as checks that were skipped: an outcome without its texts looks like an unchecked one."""
+    side = Side(tmp_path / "s")
+    side.outcomes = side.link._outcomes = OutcomeBuffer(capture_most=10)
+    for name in ("kept", "stripped", "stripped too"):
+        side.outcomes.add(make_outcome(request_id=name, capture=Capture(b"12345", b"678", False)))
+    control = await Control(tmp_path / "s").start()
+    (first,) = await control.until("Outcomes")
+    assert ([one.capture is None for one in first.batch], first.captures_dropped) == ([False, True, True], 2)
+    side.outcomes.add(make_outcome(request_id="later"))
+    _, second = await control.until("Outcomes", 2)
+    assert second.captures_dropped == 0
     side.stop()
     control.stop()
