@@ -9,10 +9,10 @@ the body and no ASCII letter is written as an escape, so no other spelling of it
 are escaped, so text in a prompt can never look like a quoted key.) Otherwise the top level is scanned.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import orjson
 
 from gateway.core.openai import form
@@ -24,8 +24,8 @@ _USAGE_MEMBER = b'"include_usage":true'
 _USAGE_OPTIONS = b'"stream_options":{"include_usage":true}'
 _MODEL_VALUE = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("(?:[^"\\]|\\.)*")')
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
-_SPACE = re.compile(r"[ \t\r\n]*")
-_VALUES = json.JSONDecoder(parse_int=str, parse_float=str)
+_KEY = re.compile(rb'[ \t\r\n,]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*')
+_VALUES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STREAMS_WITH_OPTIONS = frozenset((Api.CHAT, Api.COMPLETIONS))
 
 Splice = tuple[int, int, bytes]
@@ -65,7 +65,7 @@ def overwrite(body: bytes, values: Mapping[str, bytes], *, add: Iterable[str] = 
     plain = not _spells_letters_oddly(body)
     if plain and not added and not any(_is_member(body, key) for key in values):
         return body
-    spans, _ = _members(body.decode("latin-1"), 0)
+    spans = _members(body)
     splices = [(*spans[key], value) for key, value in values.items() if key in spans]
     missing = [b'"%b":%b' % (key.encode(), values[key]) for key in added if key not in spans]
     if missing:
@@ -102,25 +102,25 @@ def _model_splice(body: bytes, model: str, plain: bool) -> list[Splice]:
             found = _MODEL_VALUE.match(body, at)
             if found is not None:
                 return [(found.start(1), found.end(1), new)]
-    spans, _ = _members(body.decode("latin-1"), 0)
+    spans = _members(body)
     return [(*spans["model"], new)] if "model" in spans else []
 
 
 def _usage_splices(body: bytes, plain: bool) -> list[Splice]:
     if plain and b'"' in body and b'"stream_options"' not in body:
         return [_insertion(body, 0, _USAGE_OPTIONS, empty=False)]
-    text = body.decode("latin-1")
-    spans, _ = _members(text, 0)
+    spans = _members(body)
     if "stream_options" not in spans:
         return [_insertion(body, 0, _USAGE_OPTIONS, empty=not spans)]
     start, end = spans["stream_options"]
-    if text[start] != "{":  # null
+    if body[start : start + 1] != b"{":  # null
         return [(start, end, b"{" + _USAGE_MEMBER + b"}")]
-    options, _ = _members(text, start)
+    options = _members(body[start:end])
     if "include_usage" not in options:
         return [_insertion(body, start, _USAGE_MEMBER, empty=not options)]
-    start, end = options["include_usage"]
-    return [(start, end, b"true")] if text[start] == "n" else []
+    begin, stop = options["include_usage"]
+    value = body[start + begin : start + stop]
+    return [(start + begin, start + stop, b"true")] if value == b"null" else []
 
 
 def _insertion(body: bytes, at: int, member: bytes, *, empty: bool) -> Splice:
@@ -129,36 +129,26 @@ def _insertion(body: bytes, at: int, member: bytes, *, empty: bool) -> Splice:
     return inside, inside, member if empty else member + b","
 
 
-def _members(text: str, at: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """Where the values of the object at ``at`` stand, by key, and where the object ends.
+def _members(body: bytes) -> dict[str, tuple[int, int]]:
+    """Where the values of the object stand, by key.
 
-    ``text`` is the body as Latin-1, so that positions are byte offsets; keys outside ASCII come out wrong and are never
-    asked for. Values are skipped by the C scanner.
+    The decoder passes over each value without making anything of it, in order; what is between them is read here.
     """
+    try:
+        found = _VALUES.decode(body)
+    except RecursionError:
+        raise ApiError(400, "too_deep", "The request body is nested too deeply.") from None
+    except msgspec.DecodeError:
+        raise ValueError("not a JSON object") from None
     spans: dict[str, tuple[int, int]] = {}
-    at = _skip(text, at)
-    if text[at : at + 1] != "{":
-        raise ValueError("not a JSON object")
-    at = _skip(text, at + 1)
-    if text[at : at + 1] == "}":
-        return spans, at + 1
-    while True:
-        key, at = _VALUES.raw_decode(text, at)
-        start = _skip(text, _skip(text, at) + 1)
-        try:
-            _, end = _VALUES.raw_decode(text, start)
-        except RecursionError:
-            raise ApiError(400, "too_deep", "The request body is nested too deeply.") from None
-        spans[key] = (start, end)
-        at = _skip(text, end)
-        if text[at : at + 1] != ",":
-            return spans, at + 1
-        at = _skip(text, at + 1)
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+    at = body.index(b"{") + 1
+    for key, value in found.items():
+        before = _KEY.match(body, at)
+        assert before is not None  # noqa: S101 - the decoder has read it
+        start = before.end()
+        at = start + memoryview(value).nbytes
+        spans[key] = (start, at)
+    return spans
 
 
 def _apply(body: bytes, splices: list[Splice]) -> bytes:

@@ -45,6 +45,9 @@ _RESULTS = {
 }
 
 
+IDENTITY = b"identity"
+
+
 class Current:
     """The generation in force with what is derived from it; replaced as a whole when control applies a new one."""
 
@@ -145,10 +148,9 @@ class Pipeline:
         if exchange.api is Api.MODELS:
             self._models(exchange)
             return
-        coding = request.fields.get(b"content-encoding")
-        if coding is not None and coding.strip().lower() != b"identity":
-            exchange.body = decoded(request.body, coding.strip().lower(), settings.max_body_bytes)
-        if len(exchange.body) <= INLINE_BYTES:
+        if (
+            _coding_of(request) == IDENTITY and len(exchange.body) <= INLINE_BYTES
+        ):  # a few compressed bytes may be a body of the longest kind
             self._understand(exchange, current.sizes)
             self._decide(exchange)
         else:
@@ -170,6 +172,9 @@ class Pipeline:
         if exchange.finished:
             return  # the client left while this waited for its turn
         assert caller is not None  # noqa: S101 - identified before
+        coding = _coding_of(request)
+        if coding != IDENTITY:
+            exchange.body = decoded(request.body, coding, table.settings.max_body_bytes)
         content_type = request.fields.get(b"content-type") or b"application/json"
         session = request.fields.get(b"x-quantgate-session")
         reading: Reading = openai.read(exchange.api, exchange.body, content_type.decode("latin-1"), session=session)
@@ -266,3 +271,8 @@ class Pipeline:
         self._on_finish(exchange, result, status)
         if exchange.job is not None:
             self.mirror.primary_ended(exchange.job, exchange, result)
+
+
+def _coding_of(request: Request) -> bytes:
+    """What the body is compressed with."""
+    return request.fields.get(b"content-encoding", IDENTITY).strip().lower()

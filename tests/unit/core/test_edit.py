@@ -1,6 +1,7 @@
 """Edits change what they are for and not one other byte."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import orjson
@@ -204,3 +205,15 @@ def test_overwriting_sets_members_on_top_and_no_others(
         if add or key in members:
             wanted[key] = orjson.loads(value)
     assert found == wanted
+
+
+def test_what_stands_between_is_passed_over() -> None:
+    """A body of millions of values costs no more memory than its bytes: none of them is made an object."""
+    body = b'{"model":"m","x":[' + b'{"model":1},' * 100_000 + b'1],"stream_options":{"y":[' + b"1," * 100_000 + b"1]}}"
+    tracemalloc.start()
+    changed = edit.rewrite(body, model="new", ask_usage=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert changed.startswith(b'{"model":"new","x":')
+    assert b'"stream_options":{"include_usage":true,"y":' in changed
+    assert peak < 4 * len(body)

@@ -2,11 +2,14 @@
 
 import asyncio
 import gzip
+import threading
 from types import SimpleNamespace
 
 import orjson
 import pytest
 
+from gateway.dataplane import pipeline
+from gateway.dataplane.decoding import decoded
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.plane import CHAT, Upstream, policy_of
 
@@ -197,8 +200,26 @@ async def test_a_conversation_outlives_the_length_classes_it_was_remembered_by(m
 async def test_the_body_of_a_client_that_left_is_not_read(make: Make, first: Upstream) -> None:
     """It waited for its turn in the thread; nobody needs its facts."""
     plane = await make({"a": [first.url]})
-    pipeline = plane.worker.pipeline
+    current = plane.worker.pipeline.current
+    assert current is not None
     exchange = SimpleNamespace(finished=True, request=None, caller=None, generation=SimpleNamespace(table=None))
-    assert pipeline.current is not None
-    pipeline._understand(exchange, pipeline.current.sizes)  # type: ignore[arg-type]
+    plane.worker.pipeline._understand(exchange, current.sizes)  # type: ignore[arg-type]
     assert not hasattr(exchange, "facts")
+
+
+async def test_nothing_is_decompressed_on_the_loop(
+    make: Make, first: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty kilobytes may be thirty megabytes: however short a compressed body is, a thread unpacks it."""
+    threads: list[str] = []
+
+    def decoded_there(body: bytes, coding: bytes, most: int) -> bytes:
+        threads.append(threading.current_thread().name)
+        return decoded(body, coding, most)
+
+    monkeypatch.setattr(pipeline, "decoded", decoded_there)
+    plane = await make({"a": [first.url]}, gateway={"max_body": "100kB"})
+    assert (await plane.ask(gzip.compress(orjson.dumps(CHAT)), content_encoding=" GZip ")).status == 200
+    bomb = await plane.ask(gzip.compress(b"x" * 5_000_000), content_encoding="gzip")
+    assert (bomb.status, bomb.code) == (413, "request_too_large")
+    assert [name.startswith("bodies") for name in threads] == [True, True]
