@@ -28,7 +28,7 @@ from gateway.errors import ApiError
 from gateway.model.enums import GENERATING, Api, Result, Structured
 from gateway.model.facts import Reading
 from gateway.model.messages import Feedback
-from gateway.wire.http import Request
+from gateway.wire.http import Headers, Request
 from gateway.wire.server import ServerConnection
 
 INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
@@ -129,6 +129,11 @@ class Pipeline:
         except Exception as error:  # a fault of ours may cost this request its answer, never the worker
             self.fault(exchange, error)
         return exchange
+
+    def allow(self, headers: Headers) -> None:
+        """A long body is not buffered for somebody without a key, or anybody could fill the worker's memory."""
+        if self.current is not None:
+            self.current.keyring.identify(dict(headers))
 
     def refuse(self, connection: ServerConnection, error: ApiError) -> None:
         """The wire refused to read a request."""

@@ -12,6 +12,8 @@ import httptools
 from gateway.errors import ApiError
 from gateway.wire.http import Headers, Request
 
+LONG_BYTES = 256 * 1024  # a longer body, or one that does not say how long it is, needs leave to be sent
+
 
 class ReadLimits:
     """Limits of what a client may send, each with its reason. ``max_body_bytes`` follows the policy in force."""
@@ -28,7 +30,10 @@ class ReadLimits:
 
 
 class RequestReader:
-    """Parser state of one connection. ``partial`` tells whether a request has begun and is not whole yet."""
+    """Parser state of one connection. ``partial`` tells whether a request has begun and is not whole yet.
+
+    ``leave`` is asked with the head of a long body before any of it is kept, and raises ``ApiError`` to refuse it.
+    """
 
     __slots__ = (
         "_body",
@@ -37,6 +42,7 @@ class RequestReader:
         "_go_on",
         "_head_bytes",
         "_headers",
+        "_leave",
         "_limits",
         "_offers_upgrade",
         "_parser",
@@ -54,11 +60,13 @@ class RequestReader:
         *,
         whole: Callable[[Request], None],
         go_on: Callable[[], None],
+        leave: Callable[[Headers], None],
     ) -> None:
         self._limits = limits
         self._clock = clock
         self._whole = whole
         self._go_on = go_on
+        self._leave = leave
         self._parser = httptools.HttpRequestParser(self)
         self._clear()
 
@@ -122,11 +130,19 @@ class RequestReader:
             self._offers_upgrade = True
             return
         expect = b""
+        long = False
         for name, value in self._headers:
-            if name == b"content-length" and int(value) > self._limits.max_body_bytes:
-                raise self._too_large()
-            if name == b"expect":
+            if name == b"content-length":
+                length = int(value)
+                if length > self._limits.max_body_bytes:
+                    raise self._too_large()
+                long = length > LONG_BYTES
+            elif name == b"transfer-encoding":
+                long = True
+            elif name == b"expect":
                 expect = value.strip().lower()
+        if long:
+            self._leave(self._headers)
         if expect == b"100-continue":
             self._go_on()
         elif expect:

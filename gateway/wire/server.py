@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gateway.errors import ApiError
-from gateway.wire.http import DateHeader, Request, status_line
+from gateway.wire.http import DateHeader, Headers, Request, status_line
 from gateway.wire.reading import ReadLimits, RequestReader
 from gateway.wire.wheel import NEVER, Wheel
 
@@ -41,6 +41,10 @@ class Handler(Protocol):
 
     def handle(self, connection: "ServerConnection", request: Request) -> Work | None:
         """Start to answer; may answer at once and return None."""
+        ...
+
+    def allow(self, headers: Headers) -> None:
+        """May the client send the long body that belongs to this head? Raises ``ApiError`` if not."""
         ...
 
     def refuse(self, connection: "ServerConnection", error: ApiError) -> None:
@@ -102,7 +106,9 @@ class ServerConnection(asyncio.Protocol):
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context
-        self._reader = RequestReader(context.limits, context.clock, whole=self._whole, go_on=self._go_on)
+        self._reader = RequestReader(
+            context.limits, context.clock, whole=self._whole, go_on=self._go_on, leave=context.handler.allow
+        )
         self._queue: deque[Request] | None = None
         self._work: Work | None = None
         self._refused = False

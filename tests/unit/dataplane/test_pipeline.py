@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import threading
+from hashlib import sha256
 from types import SimpleNamespace
 
 import orjson
@@ -98,6 +99,22 @@ async def test_key_errors(make: Make, first: Upstream) -> None:
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code) == (401, "missing_api_key")
     assert (await plane.outcome()).result == "unauthorized"
+
+
+async def test_long_bodies_are_not_taken_from_strangers(make: Make, first: Upstream) -> None:
+    """401 at the head, before a worker keeps megabytes for somebody without a key."""
+    digest = "sha256:" + sha256(b"sk-known").hexdigest()
+    plane = await make({"a": [first.url]}, tenants={"t": {"keys": [digest]}, "anonymous": {"allow": False}})
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: 9999999\r\nAuthorization: Bearer {}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", plane.port)
+    writer.write(head.format("sk-unknown").encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 401")
+    assert (await reader.read()).count(b"invalid_api_key") == 1
+    writer.close()
+    body = {**CHAT, "messages": [{"role": "user", "content": "word " * 100_000}]}
+    assert (await plane.ask(body, authorization="Bearer sk-known")).status == 200
 
 
 async def test_models_are_listed_and_fetched(make: Make, first: Upstream) -> None:

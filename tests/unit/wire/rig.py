@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from gateway.errors import ApiError
-from gateway.wire.http import Request
+from gateway.wire.http import Headers, Request
 from gateway.wire.server import ServerConnection, ServerContext
 from gateway.wire.wheel import Wheel
 
@@ -36,6 +36,8 @@ class Rig:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.heads: list[Headers] = []
+        self.refusal: ApiError | None = None
         self.connections: list[ServerConnection] = []
         self.jobs: list[Job] = []
         self.arrived = asyncio.Event()
@@ -54,6 +56,11 @@ class Rig:
         if self.on_request is not None:
             self.on_request(connection, request)
         return job
+
+    def allow(self, headers: Headers) -> None:
+        self.heads.append(headers)
+        if self.refusal is not None:
+            raise self.refusal
 
     def refuse(self, connection: ServerConnection, error: ApiError) -> None:
         connection.answer(error.status, b"", error.body(), close=True)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import ApiError
-from gateway.wire.http import Request
-from gateway.wire.reading import ReadLimits, RequestReader
+from gateway.wire.http import Headers, Request
+from gateway.wire.reading import LONG_BYTES, ReadLimits, RequestReader
 
 MESSAGES = (
     b"POST /a HTTP/1.1\r\nHost: g\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nhello"
@@ -17,7 +17,9 @@ MESSAGES = (
 
 def reader(limits: ReadLimits | None = None) -> tuple[RequestReader, list[Request]]:
     got: list[Request] = []
-    return RequestReader(limits or ReadLimits(), lambda: 1.0, whole=got.append, go_on=lambda: None), got
+    return RequestReader(
+        limits or ReadLimits(), lambda: 1.0, whole=got.append, go_on=lambda: None, leave=lambda _: None
+    ), got
 
 
 @given(st.lists(st.integers(1, 40), max_size=60))
@@ -93,7 +95,9 @@ def test_an_offer_to_upgrade_does_not_lift_limits() -> None:
     limits = ReadLimits()
     limits.max_body_bytes = 4
     promised: list[None] = []
-    subject = RequestReader(limits, lambda: 1.0, whole=lambda _: None, go_on=lambda: promised.append(None))
+    subject = RequestReader(
+        limits, lambda: 1.0, whole=lambda _: None, go_on=lambda: promised.append(None), leave=lambda _: None
+    )
     subject.feed(b"POST /a HTTP/1.1\r\n" + OFFER + b"Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
     assert len(promised) == 1
     with pytest.raises(ApiError) as refused:
@@ -107,3 +111,30 @@ def test_tunnels_are_refused() -> None:
     with pytest.raises(ApiError) as refused:
         subject.feed(b"CONNECT h:1 HTTP/1.1\r\nHost: g\r\n\r\nGET / HTTP/1.1\r\nHost: g\r\n\r\n")
     assert (refused.value.status, refused.value.close, got) == (405, True, [])
+
+
+@pytest.mark.parametrize(
+    ("framing", "asks"),
+    [
+        (b"Content-Length: %d" % LONG_BYTES, False),
+        (b"Content-Length: %d" % (LONG_BYTES + 1), True),
+        (b"Transfer-Encoding: chunked", True),
+    ],
+)
+def test_a_long_body_needs_leave(framing: bytes, asks: bool) -> None:
+    """Before any of it is kept, and before the client is told to go on."""
+    said: list[str] = []
+
+    def leave(headers: Headers) -> None:
+        said.append("asked")
+        raise ApiError(401, "invalid_api_key", dict(headers)[b"authorization"].decode())
+
+    subject = RequestReader(ReadLimits(), lambda: 1.0, whole=print, go_on=lambda: said.append("go on"), leave=leave)
+    head = b"POST / HTTP/1.1\r\nAuthorization: k\r\nExpect: 100-continue\r\n" + framing + b"\r\n\r\n"
+    if asks:
+        with pytest.raises(ApiError) as refused:
+            subject.feed(head)
+        assert (refused.value.status, refused.value.message) == (401, "k")
+    else:
+        subject.feed(head)
+    assert said == (["asked"] if asks else ["go on"])

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.errors import ApiError
 from tests.unit.wire.rig import Rig, until
 
 POST = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\nhi"
@@ -283,3 +284,11 @@ async def test_a_cut_connection_tells_its_work(rig: Rig) -> None:
     await asyncio.sleep(0)
     assert rig.jobs[0].heard == ["gone"]
     writer.close()
+
+
+async def test_a_long_body_without_leave_is_refused_at_its_head(rig: Rig) -> None:
+    """The answer comes without the body, and the connection closes: what follows is not read as a request."""
+    rig.refusal = ApiError(401, "invalid_api_key", "Who are you?")
+    answer = await rig.ask(b"POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 9999999\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 401") and b"Connection: close" in answer
+    assert rig.requests == []
