@@ -15,7 +15,7 @@ from gateway.control.rehearsal.levels import DISCORDANT
 from gateway.control.rehearsal.scenario import START_S, Quiet
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_runs import Run
-from gateway.core.evidence import BASELINE, CANDIDATE, Budget, SeriesKey
+from gateway.core.evidence import BASELINE, CANDIDATE, Budget, Feed, SeriesKey
 from gateway.core.evidence.blocks import BAD, GOOD
 from gateway.core.rollout import EventKind, State, begin_standing
 from gateway.model.proving import Rollout
@@ -106,7 +106,8 @@ class _Step:
         share = min(max(0, run.standing.share_bp), 10_000 - run.plan.control_bp) / 10_000
         arms = {candidate: share * rate, baseline: (1.0 - share) * rate}
         for one in run.feed.wanted:
-            block_s = min(one.spec.block_s, STEP_S)
+            # A product's factors multiply up alike however its outcomes are cut into blocks.
+            block_s = STEP_S if one.spec.feed is Feed.PRODUCT else min(one.spec.block_s, STEP_S)
             for number in range(max(1, round(STEP_S / block_s))):
                 at_s = now_s + number * block_s
                 if one.source in _OF_PAIRS:
