@@ -34,9 +34,7 @@ def rule(name: str = "s", **fields: Any) -> Shadow:
 def table(*constraints: Constraint, **int4: Any) -> Table:
     pools = (pool("bf16"), pool("int4", "int4", **int4))
     models = {"m": Model("m", adapters={"a": Adapter("a")})}
-    return Table(
-        1, "d", models, {p.name: p for p in pools}, {}, {}, None, {}, CLASSIFIER, constraints, (), Settings()
-    )
+    return Table(1, "d", models, {p.name: p for p in pools}, {}, {}, None, {}, CLASSIFIER, constraints, (), Settings())
 
 
 @given(st.binary(min_size=1, max_size=32), st.floats(0.0, 1.0), st.text(max_size=70))
