@@ -1,8 +1,8 @@
 """Permits: a tenant's limits first, then room in a pool; wait within a deadline, or 429 with Retry-After.
 
 Limits hold over all workers of the host through the shared board. A request that finds every eligible pool full waits
-in arrival order; each request that ends lets the queue try again, and so does a tick, because room may come free in
-another worker.
+in arrival order, more important tiers in front where the policy ranks them; each request that ends lets the queue try
+again, and so does a tick, because room may come free in another worker.
 """
 
 from collections import deque
@@ -15,6 +15,8 @@ from gateway.errors import ApiError
 from gateway.model.enums import Result
 from gateway.model.table import Limits
 from gateway.wire.wheel import Wheel
+
+FULL = "Every pool that may serve this request is at its limit, and so is the queue."
 
 
 class Admission:
@@ -45,14 +47,36 @@ class Admission:
         exchange.admitted = True
         if not self._waiting and self._launch(exchange):
             return
-        if len(self._waiting) >= settings.queue_most or settings.queue_s <= 0:
-            self._shed(exchange, "Every pool that may serve this request is at its limit, and so is the queue.")
+        full = len(self._waiting) >= settings.queue_most
+        if settings.queue_s <= 0 or (full and not self._displace(exchange)):
+            self._shed(exchange, FULL)
         else:
             exchange.queued_at = self._clock()
             exchange.due = exchange.queued_at + settings.queue_s
             self._wheel.add(exchange)
-            self._waiting.append(exchange)
+            self._line_up(exchange)
             self.drain()
+
+    def _line_up(self, exchange: Exchange) -> None:
+        """Behind everybody of its tier and of more important ones; without tiers, at the end."""
+        waiting, rank = self._waiting, _rank(exchange)
+        place = len(waiting)
+        while place and _rank(waiting[place - 1]) > rank:
+            place -= 1
+        waiting.insert(place, exchange)
+
+    def _displace(self, exchange: Exchange) -> bool:
+        """Refuse the last of a less important tier in favour of this one; False if there is none."""
+        waiting = self._waiting
+        if waiting and waiting[-1].finished:
+            waiting.pop()
+            return True
+        if not waiting or _rank(waiting[-1]) <= _rank(exchange):
+            return False
+        last = waiting.pop()
+        self._wheel.discard(last)
+        self._shed(last, FULL)
+        return True
 
     def _launch(self, exchange: Exchange) -> bool:
         """Start it, if need be on a place that a shadow leg gives up."""
@@ -124,6 +148,13 @@ class Admission:
 
     def _shed(self, exchange: Exchange, message: str) -> None:
         exchange.refuse(ApiError(429, "capacity_exceeded", message, headers=(("Retry-After", "1"),)), Result.SHED)
+
+
+def _rank(exchange: Exchange) -> int:
+    """The place of its tier, 0 = most important."""
+    tiers, caller = exchange.generation.table.settings.queue_tiers, exchange.caller
+    tier = caller.tenant.tier if caller is not None else ""
+    return tiers.index(tier) if tier in tiers else len(tiers)
 
 
 def _limited(what: str, limit: float, wall: float | None) -> ApiError:
