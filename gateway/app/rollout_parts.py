@@ -84,7 +84,12 @@ class RolloutParts:
         recorder.subscribe("rollouts", lambda message: engine.take_outcomes(message.batch, wall()))
         self._evidence.scoring.subscribe("rollouts", lambda batch: engine.take_scored(batch, wall()))
         self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, wall()))
-        self._evidence.pairing.subscribe(lambda scored: engine.take_pair(scored.pair, scored.scores.loss))
+        self._evidence.pairing.subscribe(
+            lambda scored: engine.take_pair(
+                scored.pair, scored.scores.loss, scored.scores.baseline, scored.scores.candidate
+            )
+        )
+        self._evidence.likelihood.subscribe(lambda scored: engine.take_gap(scored.pair, scored.gap.mean_nats))
         link.on_joined.append(service.tell)
 
     def apply(self, table: Table, oversight: Oversight) -> None:

@@ -1,7 +1,7 @@
-"""Guards as series: which series a guard of the policy becomes, and what one outcome is worth to each.
+"""Guards as series: which series a guard of the policy becomes, and how each is fed.
 
-Pure mapping, no state: forms, feeds and deadlines (evidence.md 2 and 4), values of attempts, latencies and checks. The
-client's own errors count in no guard. Called by ``rollouts_feeds``, which holds the state, and by the rehearsal.
+Pure mapping, no state: forms, feeds and deadlines (evidence.md 2 and 4). What one outcome is worth to them is
+``worth``'s. Called by ``rollouts_feeds``, which holds the state, and by the rehearsal.
 """
 
 from enum import StrEnum
@@ -11,11 +11,7 @@ import msgspec
 
 from gateway.core.evidence import Feed, Form, Overdue, SeriesSpec
 from gateway.core.evidence.latency import exceedance_limit
-from gateway.core.quality import Inspection
-from gateway.core.quality.finding import CLASS_OF, Check, FailureClass, Verdict
-from gateway.core.retry import MEANINGS
-from gateway.model.enums import Failure, Result
-from gateway.model.outcome import Attempt, Outcome
+from gateway.core.evidence.pairs import GapScale
 from gateway.model.proving import Guard
 
 HARD_ERRORS = "hard_errors"
@@ -40,21 +36,6 @@ IDLE_S = 60.0
 
 LATENCIES = frozenset({"ttft", "tpot", "token_gap", "total"})
 PAIRS = frozenset({"agreement", "likelihood_gap"})
-_CLASSES = {
-    "format_error_rate": FailureClass.FORMAT_ERROR,
-    "tool_failure_rate": FailureClass.TOOL_FAILURE,
-    "refusal_rate": FailureClass.REFUSAL,
-    "degenerate_rate": FailureClass.DEGENERATE,
-}
-_HARD = frozenset(
-    {
-        FailureClass.UPSTREAM_ERROR,
-        FailureClass.EMPTY,
-        FailureClass.FORMAT_ERROR,
-        FailureClass.TOOL_FAILURE,
-        FailureClass.DEGENERATE,
-    }
-)
 
 
 class Source(StrEnum):
@@ -67,6 +48,7 @@ class Source(StrEnum):
     PAIRS = "pairs"
     SHADOW_ERRORS = "shadow_errors"
     SHADOW_LATENCY = "shadow_latency"
+    SHADOW_CHECKS = "shadow_checks"
     MISSING = "missing"
     HARD_ANSWERS = "hard_answers"
 
@@ -120,7 +102,11 @@ def implicit_series() -> tuple[Wanted, ...]:
 
 def _of_pairs(guard: Guard) -> tuple[Wanted, ...]:
     deadline_s = guard.deadline_s or PAIR_D_S
-    pair = SeriesSpec(Form.PAIR, guard.margin or 0.0, Feed.PRODUCT, guard.block_s, deadline_s)
+    scale = gap_scale(guard)
+    tolerance = scale.limit if scale is not None else guard.margin or 0.0
+    pair = SeriesSpec(Form.PAIR, tolerance, Feed.PRODUCT, guard.block_s, deadline_s)
+    if scale is not None:  # a pair without a gap is no pair here: nothing is missing
+        return (Wanted(guard.name, guard, Source.PAIRS, Shape.PAIR, pair, twin=False, stages="both"),)
     missing = SeriesSpec(Form.RATE, MISSING_LIMIT, Feed.PRODUCT, guard.block_s, deadline_s)
     return (
         Wanted(guard.name, guard, Source.PAIRS, Shape.PAIR, pair, twin=False, stages="both"),
@@ -168,6 +154,8 @@ def _of_rate(guard: Guard) -> tuple[Wanted, ...]:
             found.append(
                 Wanted(f"{guard.name}.shadow", guard, Source.SHADOW_ERRORS, Shape.RATE, shadow, stages="shadow")
             )
+    if source is Source.CHECKS:
+        found += _shadow_checks(guard)
     if guard.margin is not None:
         # Booked when its block of dispatches is complete, in order: no second wait.
         pair = SeriesSpec(Form.PAIR, guard.margin, Feed.PRODUCT, 1.0, 0.0)
@@ -177,6 +165,26 @@ def _of_rate(guard: Guard) -> tuple[Wanted, ...]:
         calm = guard.ratio <= 1.0
         found.append(Wanted(f"{guard.name}.ratio", guard, source, Shape.SHARE, share, twin=False, calm=calm))
     return tuple(found)
+
+
+def _shadow_checks(guard: Guard) -> list[Wanted]:
+    """What the checks say of mirrored answers: a limit as live, a margin on the same prompt."""
+    found = []
+    spec = partial(SeriesSpec, feed=Feed.PRODUCT, block_s=guard.block_s, deadline_s=PAIR_D_S)
+    source = Source.SHADOW_CHECKS
+    if guard.limit is not None:
+        rate = spec(Form.RATE, guard.limit)
+        found.append(Wanted(f"{guard.name}.shadow", guard, source, Shape.RATE, rate, stages="shadow"))
+    if guard.margin is not None:
+        pair = spec(Form.PAIR, guard.margin)
+        name = f"{guard.name}.margin.shadow"
+        found.append(Wanted(name, guard, source, Shape.PAIR, pair, twin=False, stages="shadow"))
+    return found
+
+
+def gap_scale(guard: Guard) -> GapScale | None:
+    """How a gap in nats per token becomes a loss in [-1, 1]; None for guards on agreement."""
+    return GapScale(guard.margin or 0.1, 0.0) if guard.metric == "likelihood_gap" else None
 
 
 def _absolute(guard: Guard, source: Source, shape: Shape) -> SeriesSpec:
@@ -216,77 +224,3 @@ def ratio_of(guard: Guard) -> float | None:
 def conversation_s(guard: Guard) -> float:
     """How long a conversation may last before it votes, for guards with session votes."""
     return guard.deadline_s or CONVERSATION_S
-
-
-# values
-
-
-def attempt_value(outcome: Outcome, attempt: Attempt) -> float | None:
-    """1 = the pool failed, 0 = it answered, None = it says nothing about the pool (client's fault, busy, cancelled)."""
-    if attempt.failure:
-        return 1.0 if _blames(attempt.failure) else None
-    return 0.0 if outcome.result == Result.OK else None
-
-
-def leg_value(failure: str) -> float | None:
-    """The same for a shadow leg: legs that never ran are missing, not failed."""
-    if not failure:
-        return 0.0
-    return 1.0 if _blames(failure) or failure == "timeout" else None
-
-
-def _blames(failure: str) -> bool:
-    try:
-        return MEANINGS[Failure(failure)].blame
-    except ValueError:
-        return False
-
-
-def latency_of(metric: str, outcome: Outcome, attempt: Attempt) -> float | None:
-    """Seconds of one answered attempt; None = not measured. First tokens and totals count from the attempt's start."""
-    if attempt.failure or outcome.result != Result.OK:
-        return None
-    if metric == "ttft":
-        return outcome.ttft_s - attempt.started_s if outcome.ttft_s >= 0.0 else None
-    if metric == "total":
-        return attempt.took_s if attempt.took_s >= 0.0 else None
-    if metric == "token_gap":
-        return outcome.longest_gap_s if outcome.longest_gap_s >= 0.0 else None
-    return per_token_s(outcome.first_to_last_s, outcome.completion_tokens)
-
-
-def per_token_s(first_to_last_s: float, completion_tokens: int) -> float | None:
-    """Seconds per output token after the first; None for answers too short to say."""
-    if first_to_last_s < 0.0 or completion_tokens < 2:
-        return None
-    return first_to_last_s / (completion_tokens - 1)
-
-
-def timed_out(attempt: Attempt) -> bool:
-    """No first token came in time: slower than any limit."""
-    return attempt.failure in (Failure.FIRST_BYTE_TIMEOUT, Failure.TOTAL_TIMEOUT)
-
-
-def check_value(guard: Guard, inspection: Inspection | None) -> float | None:
-    """1 = the check failed, 0 = it held, None = nobody looked, or there was nothing to look at."""
-    if inspection is None:
-        return None
-    if guard.metric == "check":
-        return _verdict_value([inspection.verdict(Check(guard.check))]) if guard.check in set(Check) else None
-    wanted = _CLASSES[guard.metric]
-    if wanted in inspection.failures:
-        return 1.0
-    return _verdict_value([inspection.verdict(check) for check, kind in CLASS_OF.items() if kind is wanted])
-
-
-def hard_answer_value(inspection: Inspection | None) -> float | None:
-    """1 = the answer is of no use to anybody, 0 = it was looked at and is not, None = nobody looked."""
-    if inspection is None:
-        return None
-    return float(any(failure in _HARD for failure in inspection.failures))
-
-
-def _verdict_value(verdicts: list[Verdict]) -> float | None:
-    if Verdict.FAIL in verdicts:
-        return 1.0
-    return 0.0 if Verdict.PASS in verdicts else None

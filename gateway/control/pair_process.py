@@ -9,16 +9,21 @@ from gateway.core.comparison import Agreement, Kind, LegState, Unscored, Verdict
 from gateway.core.comparison import Leg as ComparedLeg
 from gateway.core.comparison.legs import missing
 from gateway.core.evidence.pairs import WORST_LOSS, PairLoss
-from gateway.core.quality import read_request
+from gateway.core.quality import Inspection, inspect_assembled, read_request
 from gateway.model.pair import Leg, Pair
 
 
 class PairScores(msgspec.Struct, frozen=True, array_like=True):
-    """What a pair came to. ``noise`` None = no second run of the baseline; then there is no ``loss`` either."""
+    """What a pair came to. ``noise`` None = no second run of the baseline; then there is no ``loss`` either.
+
+    ``baseline`` and ``candidate`` are what the checks found in each answer, where there was one.
+    """
 
     agreement: Agreement
     noise: Agreement | None
     loss: PairLoss | None
+    baseline: Inspection | None = None
+    candidate: Inspection | None = None
 
 
 class Work(msgspec.Struct, frozen=True, array_like=True):
@@ -84,12 +89,14 @@ def _score(pair: Pair, names: tuple[str, ...]) -> PairScores:
         return assemble(body, run.answer)
 
     baseline, candidate = leg(pair.baseline), leg(pair.candidate)
+    checks = [
+        None if isinstance(found, LegState) else inspect_assembled(asked, found) for found in (baseline, candidate)
+    ]
     if pair.noise is None:
-        return PairScores(
-            _agreement(compare_legs(baseline, candidate, asked, pair.task, opinions=opinions)), None, None
-        )
+        agreement = _agreement(compare_legs(baseline, candidate, asked, pair.task, opinions=opinions))
+        return PairScores(agreement, None, None, *checks)
     triple = excess(baseline, candidate, leg(pair.noise), asked, pair.task, opinions=opinions)
-    return PairScores(_agreement(triple.agreement), _agreement(triple.noise), triple.loss)
+    return PairScores(_agreement(triple.agreement), _agreement(triple.noise), triple.loss, *checks)
 
 
 def _agreement(found: Agreement | LegState) -> Agreement:

@@ -19,6 +19,7 @@ from gateway.control.scoring import Scored
 from gateway.core.consequence import Consequence
 from gateway.core.evidence import Budget, Judge, JudgeState
 from gateway.core.evidence.pairs import PairLoss
+from gateway.core.quality import Inspection
 from gateway.core.rollout import (
     Brake,
     Event,
@@ -150,10 +151,17 @@ class Engine:
         for run in self._by_bucket.get(found.subject.bucket, ()):
             run.feed.take_consequence(found, bad, now_s)
 
-    def take_pair(self, pair: Pair, loss: PairLoss | None) -> None:
-        """A compared shadow pair."""
+    def take_pair(
+        self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
+    ) -> None:
+        """A compared shadow pair, with what the checks found in both answers."""
         for run in self._by_bucket.get(pair.bucket, ()):
-            run.feed.take_pair(pair, loss)
+            run.feed.take_pair(pair, loss, baseline, candidate)
+
+    def take_gap(self, pair: Pair, mean_nats: float) -> None:
+        """A shadow pair scored by likelihood: nats per token that the candidate is worse."""
+        for run in self._by_bucket.get(pair.bucket, ()):
+            run.feed.take_gap(pair, mean_nats)
 
     def _known(self, outcome: Outcome) -> Run | None:
         identity = self._identities.get(outcome.rollout)

@@ -10,21 +10,22 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gateway.control import guards
+from gateway.control import guards, worth
 from gateway.control.guards import Shape, Source, Wanted
 from gateway.control.rollouts_margins import Margins
+from gateway.control.rollouts_pairs import PairFeed
 from gateway.core.consequence import Consequence
 from gateway.core.consequence import Kind as ConsequenceKind
 from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
 from gateway.core.evidence.blocks import BAD, GOOD
 from gateway.core.evidence.latency import ControlQuantile, is_slow, is_slow_for_arm
-from gateway.core.evidence.pairs import PairLoss, in_hundredths
+from gateway.core.evidence.pairs import PairLoss
 from gateway.core.evidence.sessions import SessionVote, SessionVotes
 from gateway.core.evidence.shares import FirstFailures
 from gateway.core.evidence.timeline import block_number
 from gateway.core.quality import Inspection
 from gateway.model.outcome import Outcome
-from gateway.model.pair import Leg, Pair
+from gateway.model.pair import Pair
 from gateway.model.proving import Rollout
 
 CULPRITS_MOST = 50
@@ -50,6 +51,7 @@ class BucketFeed:
         self._announced = [
             one for one in self.wanted if one.spec.announced and one.shape is Shape.RATE and one.stages != "shadow"
         ]
+        self._pairs = PairFeed(judge, plan, bucket, self._by_source, self._blame)
         self._sessions: dict[SeriesKey, SessionVotes] = {}
         self._first = {one.name: FirstFailures() for one in self.wanted if one.shape is Shape.SHARE}
         self._margins = {one.name: Margins(one, now_s) for one in self.wanted if one.shape is Shape.MARGIN}
@@ -84,12 +86,12 @@ class BucketFeed:
             if not self._is_mine(pool):
                 continue
             self.seen[pool] = self.seen.get(pool, 0) + 1
-            value = guards.attempt_value(outcome, attempt)
+            value = worth.attempt_value(outcome, attempt)
             for one in self._by_source.get(Source.ATTEMPTS, ()):
                 self._book(one, pool, second, value, outcome)
             for one in self._by_source.get(Source.LATENCY, ()):
-                latency = guards.latency_of(one.guard.metric, outcome, attempt)
-                slow = guards.timed_out(attempt) and one.guard.metric in ("ttft", "total")
+                latency = worth.latency_of(one.guard.metric, outcome, attempt)
+                slow = worth.timed_out(attempt) and one.guard.metric in ("ttft", "total")
                 self._book_latency(one, pool, second, latency, outcome, slow=slow)
 
     def take_checked(self, outcome: Outcome, inspection: Inspection | None, now_s: float) -> None:
@@ -102,7 +104,7 @@ class BucketFeed:
             # Only the last attempt's answer reached anybody, and only that was looked at.
             found = inspection if number == len(outcome.attempts) and not attempt.failure else None
             for one in self._by_source.get(Source.CHECKS, ()):
-                value = guards.check_value(one.guard, found)
+                value = worth.check_value(one.guard, found)
                 if one.shape is Shape.SESSION or (one.shape is Shape.MARGIN and one.guard.feed == "session"):
                     if value is not None:
                         self._turn(
@@ -112,7 +114,7 @@ class BucketFeed:
                 else:
                     self._book(one, pool, second, value, outcome)
             for one in self._by_source.get(Source.HARD_ANSWERS, ()):
-                self._book(one, pool, second, guards.hard_answer_value(found), outcome)
+                self._book(one, pool, second, worth.hard_answer_value(found), outcome)
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
         """Feedback is its own guard; a failed or repeated tool call is one more bad turn of its conversation."""
@@ -129,27 +131,19 @@ class BucketFeed:
                     self._turn(one, subject.pool, subject.request_id, second, value=bad, now_s=now_s)
                     self._blame(one, bad, subject.pool, subject.request_id)
 
-    def take_pair(self, pair: Pair, loss: PairLoss | None) -> None:
-        """A compared pair of shadow traffic."""
-        second = int(pair.at)
-        if not self._is_mine(pair.candidate.pool):
-            return
-        if loss is not None:
-            for one in self._by_source.get(Source.PAIRS, ()):
-                if one.guard.metric == "agreement":
-                    self._book_pair(one, second, loss, pair)
-            for one in self._by_source.get(Source.MISSING, ()):
-                self._accept(self.key(one, self.plan.candidate), second, float(loss.unscored))
-        if not self.shadowing:
-            return
-        for leg in (pair.candidate, pair.baseline):
-            for one in self._by_source.get(Source.SHADOW_ERRORS, ()):
-                value = guards.leg_value(leg.failure)
-                if value is not None:
-                    self._accept(self.key(one, leg.pool), second, value)
-                    self._blame(one, value, leg.pool, pair.request_id)
-            for one in self._by_source.get(Source.SHADOW_LATENCY, ()):
-                self._leg_latency(one, leg.pool, second, _latency_of_leg(one, leg), leg.failure)
+    def take_pair(
+        self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
+    ) -> None:
+        """A compared pair of shadow traffic, with what the checks found in both answers."""
+        if self._is_mine(pair.candidate.pool):
+            self._pairs.take_pair(pair, loss)
+            if self.shadowing:
+                self._pairs.take_legs(pair, baseline, candidate)
+
+    def take_gap(self, pair: Pair, mean_nats: float) -> None:
+        """A pair whose answers were scored by likelihood."""
+        if self._is_mine(pair.candidate.pool):
+            self._pairs.take_gap(pair, mean_nats)
 
     def advance(self, now_s: float) -> None:
         """Hand on the conversations that are over and the margins whose blocks are complete."""
@@ -217,19 +211,6 @@ class BucketFeed:
         if latency is not None and not candidate:
             quantiles.observe(block, latency)
 
-    def _leg_latency(self, one: Wanted, pool: str, second: int, latency: float | None, failure: str) -> None:
-        slow = failure in ("timeout", "first_byte_timeout")
-        if latency is not None or slow:
-            self._accept(self.key(one, pool), second, float(is_slow(latency, one.guard.limit or 0.0)))
-
-    def _book_pair(self, one: Wanted, second: int, loss: PairLoss, pair: Pair) -> None:
-        key = self.key(one, self.plan.candidate)
-        if loss.trip is None:
-            self._judge.series(key).accept_unscored(second)
-        else:
-            self._accept(key, second, in_hundredths(loss.trip))
-            self._blame(one, float(loss.trip > (one.guard.margin or 0.0)), self.plan.candidate, pair.request_id)
-
     def _share(self, one: Wanted, pool: str, second: int, *, bad: bool, conversation: str) -> None:
         first = self._first[one.name]
         if not first.counts(conversation, second):
@@ -270,15 +251,6 @@ class BucketFeed:
     def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
         if value > 0.0 and pool == self.plan.candidate:
             self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
-
-
-def _latency_of_leg(one: Wanted, leg: Leg) -> float | None:
-    if leg.failure:
-        return None
-    if one.guard.metric == "tpot":
-        return guards.per_token_s(leg.first_to_last_s, leg.completion_tokens)
-    seconds = {"ttft": leg.ttft_s, "total": leg.total_s}.get(one.guard.metric, -1.0)
-    return seconds if seconds >= 0.0 else None
 
 
 def _measuring(spec: SeriesSpec) -> SeriesSpec:

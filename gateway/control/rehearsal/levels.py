@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.control import guards as guarding
+from gateway.control import worth
 from gateway.core.evidence.latency import exceedance_limit
 from gateway.model.proving import Guard
 from gateway.model.table import Table
@@ -91,6 +92,6 @@ def _recorded(guard: Guard, row: Mapping[str, Any]) -> bool | None:
 
 def _seconds(metric: str, row: Mapping[str, Any]) -> float | None:
     if metric == "tpot":
-        return guarding.per_token_s(row["first_to_last_s"], row["completion_tokens"])
+        return worth.per_token_s(row["first_to_last_s"], row["completion_tokens"])
     value = row[{"ttft": "ttft_s", "total": "total_s", "token_gap": "longest_gap_s"}[metric]]
     return value if value >= 0.0 else None

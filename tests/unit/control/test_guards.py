@@ -1,16 +1,11 @@
-"""What a guard of the policy becomes, and what one outcome is worth to it."""
+"""What a guard of the policy becomes."""
 
 import pytest
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Source, series_of
 from gateway.core.evidence import Feed, Form, Overdue
-from gateway.core.quality import Inspection
-from gateway.core.quality.finding import Check, FailureClass, failed, passed, skipped
-from gateway.model.outcome import Attempt
 from gateway.model.proving import Guard
-from tests.unit.control.conftest import outcome
-from tests.unit.control.rollout_rig import inspection
 
 
 def by_name(guard: Guard) -> dict[str, guards.Wanted]:
@@ -36,10 +31,13 @@ def test_each_bound_of_a_guard_is_a_series() -> None:
         "json": Shape.RATE,
         "json.margin": Shape.MARGIN,
         "json.ratio": Shape.SHARE,
+        "json.shadow": Shape.RATE,
+        "json.margin.shadow": Shape.PAIR,
     }
     assert found["json.ratio"].calm
     assert not by_name(Guard("json", "format_error_rate", ratio=1.5, feed="product"))["json.ratio"].calm
-    assert all(not one.twin for name, one in found.items() if name != "json")
+    assert {name for name, one in found.items() if one.twin} == {"json", "json.shadow"}
+    assert {one.stages for name, one in found.items() if "shadow" in name} == {"shadow"}
 
 
 def test_checks_and_tools_vote_by_conversation_and_feedback_by_answer() -> None:
@@ -69,75 +67,19 @@ def test_agreement_is_judged_in_pairs_with_a_guard_on_unscored_ones() -> None:
     assert {one.stages for one in found.values()} == {"both"}
 
 
+def test_a_likelihood_gap_is_a_pair_on_a_scale_of_three_tolerances() -> None:
+    """A gap at the tolerance is a loss of a third, which is the limit; three tolerances are the whole loss."""
+    found = by_name(Guard("gap", "likelihood_gap", margin=0.05))
+    assert set(found) == {"gap"}
+    scale = guards.gap_scale(found["gap"].guard)
+    assert scale is not None
+    assert found["gap"].spec.limit == scale.limit == pytest.approx(1 / 3)
+    assert (scale.loss(0.05), scale.loss(1.0)) == (pytest.approx(1 / 3), 1.0)
+    assert guards.gap_scale(Guard("q", "agreement", margin=0.05)) is None
+
+
 def test_the_fast_path_is_a_meter_of_its_own_within_the_budget() -> None:
     """Half of all, block by block of a second; asked of nobody before a promotion."""
     errors, answers = guards.implicit_series()
     assert (errors.name, answers.name) == (guards.HARD_ERRORS, guards.HARD_ANSWERS)
     assert {(one.spec.limit, one.spec.block_s, one.asked) for one in (errors, answers)} == {(0.5, 1.0, False)}
-
-
-@pytest.mark.parametrize(
-    ("failure", "result", "value"),
-    [
-        ("", "ok", 0.0),
-        ("status_5xx", "upstream_error", 1.0),
-        ("connect", "ok", 1.0),  # another pool answered: this one failed all the same
-        ("broken_stream", "upstream_truncated", 1.0),
-        ("status_4xx", "client_error", None),
-        ("busy", "shed", None),
-        ("status_429", "upstream_error", None),
-        ("", "client_cancelled", None),
-        ("", "client_error", None),
-        ("new_word", "ok", None),
-    ],
-)
-def test_the_clients_own_errors_count_in_no_guard(failure: str, result: str, value: float | None) -> None:
-    """An attempt is bad if its pool is to blame."""
-    attempt = Attempt("int4", "int4/0", 200, failure, 0.0, 0.1)
-    assert guards.attempt_value(outcome(result=result), attempt) == value
-
-
-def test_a_leg_that_never_ran_says_nothing() -> None:
-    """Shed by the gateway is not failed by the pool."""
-    assert guards.leg_value("") == 0.0
-    assert guards.leg_value("status_5xx") == guards.leg_value("timeout") == 1.0
-    assert guards.leg_value("shed") is None
-
-
-def test_latencies_count_from_the_attempts_own_start() -> None:
-    """What an earlier attempt elsewhere took is not this pool's."""
-    attempt = Attempt("int4", "int4/0", 200, "", 2.0, 1.5)
-    request = outcome(ttft_s=2.3, first_to_last_s=1.0, completion_tokens=11, longest_gap_s=0.2)
-    assert guards.latency_of("ttft", request, attempt) == pytest.approx(0.3)
-    assert guards.latency_of("tpot", request, attempt) == pytest.approx(0.1)
-    assert guards.latency_of("total", request, attempt) == 1.5
-    assert guards.latency_of("token_gap", request, attempt) == 0.2
-    assert guards.latency_of("ttft", outcome(ttft_s=-1.0), attempt) is None
-    assert guards.latency_of("tpot", outcome(completion_tokens=1), attempt) is None
-    failed_one = Attempt("int4", "int4/0", 504, "first_byte_timeout", 0.0, 60.0)
-    assert guards.latency_of("ttft", request, failed_one) is None
-    assert guards.timed_out(failed_one)
-
-
-def test_checks_have_a_value_only_where_they_applied() -> None:
-    """Not looked at, not applicable and skipped are no values."""
-    guard = Guard("json", "format_error_rate", limit=0.01)
-    assert guards.check_value(guard, None) is None
-    assert guards.check_value(guard, inspection()) == 0.0
-    assert guards.check_value(guard, inspection(json=False)) == 1.0
-    nothing = Inspection("chat", True, 1, 5, (skipped(Check.JSON, "cut"),), (), 1.0)
-    assert guards.check_value(guard, nothing) is None
-    named = Guard("numbers", "check", limit=0.01, check="numbers")
-    assert guards.check_value(named, inspection()) is None
-    wrong = Inspection("chat", True, 1, 5, (failed(Check.NUMBERS, "x"),), (FailureClass.UNGROUNDED,), 0.5)
-    assert guards.check_value(named, wrong) == 1.0
-    assert guards.check_value(Guard("x", "check", limit=0.01, check="no-such"), wrong) is None
-
-
-def test_an_answer_of_no_use_is_hard_and_a_small_fault_is_not() -> None:
-    """Broken format is; an ungrounded number is another guard's business."""
-    assert guards.hard_answer_value(None) is None
-    assert guards.hard_answer_value(inspection(json=False)) == 1.0
-    assert guards.hard_answer_value(inspection()) == 0.0
-    mild = Inspection("chat", True, 1, 5, (passed(Check.JSON, "x"),), (FailureClass.UNGROUNDED,), 0.5)
-    assert guards.hard_answer_value(mild) == 0.0

@@ -9,7 +9,7 @@ from gateway.core.evidence import Budget, SeriesKey
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.rollout import Cause, Event, EventKind, State
 from gateway.model.pair import Leg, Pair
-from tests.unit.control.rollout_rig import EngineRig, request_of, rollout_policy
+from tests.unit.control.rollout_rig import EngineRig, inspection, request_of, rollout_policy
 
 BUCKET = "m/short/chat"
 OTHER = "m/medium/code"
@@ -301,6 +301,31 @@ def test_shadow_pairs_promote_to_the_first_live_stage_and_trip_in_shadow() -> No
             rig.second()
         assert rig.at(ends), (loss, failure, rig.state())
         assert rig.state().share_bp in (5_000, -1)
+
+
+def test_checks_and_likelihood_of_mirrored_answers_trip_before_anybody_is_served() -> None:
+    """Broken JSON against a limit and against the baseline on the same prompt, and a gap in likelihood."""
+    stages = "[{shadow: 10%, at_least: {time: 10s, pairs: 200}}, {weight: 50%}]"
+    guards = """
+  json: {metric: format_error_rate, limit: 2%, block: 1s}
+  same: {metric: format_error_rate, margin_to_baseline: 2%, block: 1s}
+  gap: {metric: likelihood_gap, margin_to_baseline: 5%, block: 1s, deadline: 5s}
+"""
+    for name in ("json", "same", "gap"):
+        rig = EngineRig(rollout_policy(stages=stages, guards=guards, names=name))
+        rig.until(lambda rig=rig: rig.at(State.SHADOWING))
+        for _ in range(300):
+            if rig.at(State.ROLLED_BACK):
+                break
+            for number in range(5):
+                pair = pair_of(rig, number, "")
+                if name == "gap":
+                    rig.engine.take_gap(pair, 0.3)
+                else:
+                    rig.engine.take_pair(pair, None, inspection(), inspection(json=False))
+            rig.second()
+        assert rig.at(State.ROLLED_BACK), name
+        assert f"{name}" in rig.stepped[-1].event.reason
 
 
 def pair_of(rig: EngineRig, number: int, failure: str) -> Pair:
