@@ -68,7 +68,7 @@ class ClientConnection(asyncio.Protocol):
         self._reset()
 
     def _reset(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._headers: Headers = []
         self._parts: list[bytes] = []
         self._head_bytes = 0
@@ -131,6 +131,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The endpoint closed, or we did."""
         self.transport = None
+        self._parser = None  # it holds this object's methods: a cycle, which only the collector would free
         listener, self._listener = self._listener, None
         if listener is None:
             if self.on_idle_lost is not None:

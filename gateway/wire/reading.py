@@ -81,6 +81,11 @@ class RequestReader:
         self.partial = False
         self.in_body = False
 
+    def close(self) -> None:
+        """The connection is over: let go of it, and of the parser. Both hold this object, and such a cycle would wait
+        for the collector, which runs rarely."""
+        self._parser = self._whole = self._go_on = self._leave = None  # type: ignore[assignment]  # nothing comes any more
+
     def feed(self, data: bytes) -> None:
         """Parse one read; whole requests go to ``whole`` in order. Raises ``ApiError`` for what must be refused."""
         while data:

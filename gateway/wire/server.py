@@ -138,6 +138,7 @@ class ServerConnection(asyncio.Protocol):
         self._context.wheel.discard(self)
         self.transport = None
         self._queue = None
+        self._reader.close()
         work, self._work = self._work, None
         if work is not None:
             work.gone()

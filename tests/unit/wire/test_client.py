@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -209,3 +210,16 @@ async def test_an_answer_before_the_request_is_out_ends_the_connection() -> None
     assert not connection.reusable
     connection.close()
     server.close()
+
+
+def test_a_closed_connection_leaves_no_cycle() -> None:
+    """Pools that close after each answer must not fill memory until the collector comes by."""
+    gc.collect()
+    gc.disable()
+    try:
+        connection = ClientConnection()
+        connection.connection_lost(None)
+        del connection
+        assert not [found for found in gc.get_objects() if isinstance(found, ClientConnection)]
+    finally:
+        gc.enable()

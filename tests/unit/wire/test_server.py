@@ -1,11 +1,13 @@
 """A client's connection: order, framing, limits, deadlines, and what the work is told."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
 
 from gateway.errors import ApiError
+from gateway.wire.server import ServerConnection
 from tests.unit.wire.rig import Rig, until
 
 POST = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\nhi"
@@ -292,3 +294,17 @@ async def test_a_long_body_without_leave_is_refused_at_its_head(rig: Rig) -> Non
     answer = await rig.ask(b"POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 9999999\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 401") and b"Connection: close" in answer
     assert rig.requests == []
+
+
+async def test_a_closed_connection_leaves_no_cycle(rig: Rig) -> None:
+    """Clients that open a connection for each request must not fill memory until the collector comes by."""
+    gc.collect()
+    gc.disable()
+    try:
+        connection = ServerConnection(rig.context)
+        rig.context.connections.add(connection)
+        connection.connection_lost(None)
+        del connection
+        assert not [found for found in gc.get_objects() if isinstance(found, ServerConnection)]
+    finally:
+        gc.enable()
