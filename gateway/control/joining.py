@@ -19,6 +19,7 @@ RECENT_MOST = 100_000  # answers that feedback may still speak of; about 25 MB
 BAD_BELOW = 0.5  # a score under this counts against the pool
 WAIT_S = 30.0  # how long feedback waits for its request's outcome
 WAITING_MOST = 10_000
+WORDS_MOST = 8  # about one answer
 
 Subscriber = Callable[[Consequence, float], None]
 
@@ -38,6 +39,7 @@ class Joining:
         self._tracker = Tracker()
         self._recent: OrderedDict[str, Subject] = OrderedDict()
         self._early: OrderedDict[str, Feedback] = OrderedDict()
+        self._said: dict[str, tuple[str, ...]] = {}  # by request: the words of its feedback that were counted
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -62,7 +64,7 @@ class Joining:
                 if self._early and (feedback := self._early.pop(outcome.request_id, None)) is not None:
                     self.take_feedback(feedback)
         while len(recent) > self._most:
-            recent.popitem(last=False)
+            self._said.pop(recent.popitem(last=False)[0], None)
         if message.batch:
             self._give_up(message.batch[-1].at - WAIT_S)
 
@@ -75,7 +77,11 @@ class Joining:
                     self._found(consequence, outcome.at, 1.0, by=outcome.request_id)
 
     def take_feedback(self, feedback: Feedback) -> None:
-        """An application's word. Only the tenant that got the answer may speak of it."""
+        """An application's word. Only the tenant that got the answer may speak of it, and a word counts once.
+
+        A change of mind is another word; the same one again, however often, must not outvote other answers.
+        Words that judge nothing are told apart by their labels.
+        """
         subject = self._recent.get(feedback.request_id)
         if subject is None:
             if len(self._early) < WAITING_MOST:
@@ -87,6 +93,12 @@ class Joining:
             self.ignored.add(("other_tenant",))
         else:
             bad = -1.0 if feedback.score < 0 else float(feedback.score < BAD_BELOW)
+            said = self._said.get(feedback.request_id, ())
+            word = feedback.label if bad < 0 else "bad" if bad else "good"
+            if word in said or len(said) >= WORDS_MOST:
+                self.ignored.add(("repeated",))
+                return
+            self._said[feedback.request_id] = (*said, word)
             score = feedback.score if feedback.score >= 0 else None
             consequence = Consequence(Kind.FEEDBACK, subject)
             self._found(consequence, feedback.at, bad, label=feedback.label, score=score)

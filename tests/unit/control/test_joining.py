@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.control.joining import WAIT_S, Joining
+from gateway.control.joining import WAIT_S, WORDS_MOST, Joining
 from gateway.core.consequence import Kind
 from gateway.model.messages import Feedback
 from gateway.store.aftermath import Consequence
@@ -55,6 +55,23 @@ def test_another_tenants_feedback_is_ignored_and_counted() -> None:
     heard.answers("a")
     heard.says("a", tenant="mallory")
     assert (heard.kept, heard.badness, heard.ignored) == ([], [], {"other_tenant": 1})
+
+
+def test_the_same_word_again_outvotes_nobody() -> None:
+    """One answer counts once as bad and once as good, however often it is said; the memory of it is bounded."""
+    heard = Heard(most=2)
+    heard.answers("a")
+    for _ in range(50):
+        heard.says("a", 0.0, label="rude")
+        heard.says("a", 0.1)
+        heard.says("a", 1.0)
+    assert heard.badness == [(Kind.FEEDBACK, "a", 1.0), (Kind.FEEDBACK, "a", 0.0)]
+    assert heard.ignored == {"repeated": 148}
+    for number in range(50):
+        heard.says("a", -1.0, label=f"word-{number}")
+    assert len(heard.kept) == WORDS_MOST
+    heard.answers("b", "c")
+    assert heard.joining._said == {}
 
 
 def test_feedback_may_come_before_its_outcome() -> None:
