@@ -1,12 +1,10 @@
 """The life of a bucket, and the rules that hold in every state under every event."""
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.rollout import (
-    TABLE,
     Audit,
     Cause,
     Event,
@@ -141,28 +139,6 @@ def test_each_new_entry_of_the_same_deployment_counts_and_another_one_starts_cle
         standing = new
 
 
-def test_every_state_says_what_every_event_does() -> None:
-    """No cell is missing, and each ends with a move that always holds."""
-    assert set(TABLE) == set(State)
-    for state, cells in TABLE.items():
-        assert set(cells) == set(EventKind), state
-        for kind, cell in cells.items():
-            assert cell[-1].when.value == "", (state, kind)
-            for move in cell:
-                silent = move.to.value == "stay" and not (move.why or move.refusal)
-                assert not silent, (state, kind)
-
-
-def test_nothing_moves_without_a_reason_and_commands_need_a_person() -> None:
-    """An event without a reason, a nameless command or a person's evidence cannot be built."""
-    with pytest.raises(ValueError, match="reason"):
-        Event(EventKind.FAIL, 1.0, "  ")
-    with pytest.raises(ValueError, match="person"):
-        Event(EventKind.HOLD, 1.0, "because")
-    with pytest.raises(ValueError, match="person"):
-        Event(EventKind.PASS, 1.0, "because", "ann")
-
-
 def test_a_good_pool_goes_through_all_stages_with_exactly_their_shares() -> None:
     """shadow → 5 → 25 → 100 % → promoted, one stage start each."""
     plan = make_plan()
@@ -180,18 +156,6 @@ def test_a_good_pool_goes_through_all_stages_with_exactly_their_shares() -> None
         (State.STEPPING, 10_000),
         (State.PROMOTED, 10_000),
     ]
-
-
-def test_the_first_stage_takes_the_pool_as_a_new_one_and_later_ones_keep_its_money() -> None:
-    """Pairs get their lump at shadow start and at the first live stage only."""
-    plan = make_plan()
-    starts = [
-        effect
-        for kinds in ([EventKind.BEGIN], [EventKind.BEGIN, EventKind.PASS], [EventKind.BEGIN] + [EventKind.PASS] * 2)
-        for effect in after(plan, *kinds).effects
-        if isinstance(effect, StartStage)
-    ]
-    assert starts == [StartStage(True), StartStage(False, first_live=True), StartStage(False)]
 
 
 def test_a_stage_that_needs_two_people_waits_for_two_different_ones() -> None:

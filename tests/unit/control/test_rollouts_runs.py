@@ -1,0 +1,125 @@
+"""One bucket as it runs: registration, how guards are asked, stage starts, silence, the record."""
+
+import msgspec
+import pytest
+
+from gateway.control.rollouts_runs import SILENT_S, UNMEASURED_EFFECT, NoSlotError, Run
+from gateway.core.evidence import PAIR_LUMP, STAGE_LUMP, Budget, Judge, Outcome, SeriesKey
+from gateway.core.rollout import StartStage, State, begin_standing
+from gateway.model.proving import Rollout
+from tests.unit.control.rollout_rig import EngineRig, rollout_policy
+
+AT = 1_000.0
+GUARDS = """
+  errors: {metric: error_rate, limit: 1%}
+  json: {metric: format_error_rate, limit: 1%, ratio_to_baseline: 1.0}
+  quality: {metric: agreement, margin_to_baseline: 2%}
+"""
+TABLE = rollout_policy(
+    guards=GUARDS,
+    names="errors, json, quality",
+    stages="[{shadow: 5%, at_least: {pairs: 50}}, {weight: 5%}, {weight: 50%}]",
+)
+PLAN: Rollout = TABLE.rollouts[0]
+
+
+def made(judge: Judge, bucket: str = "b") -> Run:
+    standing = begin_standing(PLAN, bucket, "r", AT, ("task=chat",))
+    return Run(judge, PLAN, standing, dict(TABLE.guards), AT)
+
+
+def test_all_series_of_a_bucket_are_registered_or_none() -> None:
+    """A silent overdraft of the budget would break its promise."""
+    judge = Judge(Budget(slots=30))
+    made(judge)
+    used = len(judge.keys())
+    assert used <= 30
+    with pytest.raises(NoSlotError, match="slots"):
+        made(judge, "b2")
+    assert len(judge.keys()) == used
+
+
+def test_slices_span_buckets_under_names_of_their_own() -> None:
+    """All of the pool, and its task; for guards with a limit, not for shadow or implicit series."""
+    judge = Judge(Budget())
+    run = made(judge)
+    slices = {(key.guard, key.bucket) for key in judge.keys() if key.bucket != "b"}  # noqa: SIM118 - a method
+    assert slices == {("errors", "*"), ("errors", "task=chat"), ("json", "*"), ("json", "task=chat")}
+    assert run.in_slice("*")
+    assert run.in_slice("task=chat")
+    assert not run.in_slice("task=code")
+
+
+def test_lumps_are_granted_at_stage_starts_and_to_pairs_only_at_the_first_two() -> None:
+    """The ledger counts them."""
+    judge = Judge(Budget())
+    run = made(judge)
+    quality = judge.series(SeriesKey("quality", "b", "int4"))
+    grants = []
+    for effect in (StartStage(True), StartStage(False, first_live=True), StartStage(False)):
+        before = sum(lump.amount for lump in quality.meter.state().lumps)
+        run.start_stage(effect, AT)
+        after = sum(lump.amount for lump in quality.meter.state().lumps)
+        grants.append(after - (0.0 if effect.new_pool else before))
+    assert grants == [pytest.approx(PAIR_LUMP), pytest.approx(PAIR_LUMP), 0.0]
+    errors = judge.series(SeriesKey("errors", "b", "int4")).meter.state().lumps
+    assert sum(lump.amount for lump in errors) == pytest.approx(3 * STAGE_LUMP)
+    assert judge.lumps_granted(AT) > 0.0
+
+
+def test_a_stage_asks_only_what_it_feeds() -> None:
+    """Mirrored legs and agreement in shadow; live series and agreement after."""
+    run = made(Judge(Budget()))
+    run.standing = begin_standing(PLAN, "b", "r", AT)
+    shadow = {judged.one.name for judged in _in(run, State.SHADOWING, 0) if judged.asked}
+    live = {judged.one.name for judged in _in(run, State.STEPPING, 1) if judged.asked}
+    assert shadow == {"errors.shadow", "json.shadow", "quality"}
+    assert live == {"errors", "json", "json.ratio", "quality"}
+
+
+def _in(run: Run, state: State, stage: int):  # type: ignore[no-untyped-def]
+    run.standing = msgspec.structs.replace(run.standing, state=state, below=state, stage=stage)
+    return list(run.judged(AT))
+
+
+def test_a_share_passes_while_it_is_calm_and_has_seen_traffic_enough() -> None:
+    """It protects and cannot prove."""
+    run = made(Judge(Budget()))
+    ratio = next(judged for judged in _in(run, State.STEPPING, 1) if judged.one.name == "json.ratio")
+    assert ratio.verdict.outcome is Outcome.NOT_ENOUGH
+    run.feed.seen["int4"] = 500
+    later = next(judged for judged in run.judged(AT + 90_000) if judged.one.name == "json.ratio")
+    assert later.verdict.outcome is Outcome.PASS
+
+
+def test_unmeasured_clustering_is_paid_for() -> None:
+    """Per-request guards need more evidence until the baseline has shown its design effect; conversations do not."""
+    run = made(Judge(Budget()))
+    needed = {judged.one.name: judged.verdict.needed_log_evidence for judged in _in(run, State.STEPPING, 1)}
+    assert needed["errors"] == pytest.approx(UNMEASURED_EFFECT * needed["json"])
+
+
+def test_a_guard_that_gets_nothing_is_silent_only_while_the_pool_serves() -> None:
+    """B120: a name that matches nothing must not look like health."""
+    guards = "\n  errors: {metric: error_rate, limit: 1%}\n  numbers: {metric: check, check: numbers, limit: 1%}\n"
+    rig = EngineRig(rollout_policy(guards=guards, names="errors, numbers"))
+    rig.until(lambda: rig.at(State.STEPPING))
+    run = next(iter(rig.engine.runs.values()))
+    assert run.silent(rig.now_s) == []
+    for _ in range(50):
+        rig.second()
+    assert run.silent(rig.state().stage_since_s + SILENT_S) == ["numbers"]
+
+
+def test_the_record_holds_the_baseline_beside_each_series() -> None:
+    """Counts, suspicion, reasons, and the meter's steps."""
+    rig = EngineRig(rollout_policy())
+    rig.until(lambda: rig.at(State.STEPPING))
+    for _ in range(60):
+        rig.second(json=0.02)
+    run = next(iter(rig.engine.runs.values()))
+    found = {series["series"]: series for series in run.evidence(rig.now_s, "room")["series"]}
+    assert found["json"]["baseline"]["outcomes"] > 0
+    assert found["json"]["interval"][0] <= 0.02 <= found["json"]["interval"][1]
+    assert len(found["json"]["history"]) > 10
+    assert {"hard_errors", "hard_answers", "errors.late"} <= set(found)
