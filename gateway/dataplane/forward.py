@@ -157,9 +157,13 @@ class Forwarder:
             exchange.finish(meaning.result, meaning.status)
             return
         # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
-        status = relay.status if relay.status not in (401, 403, 407) else 502
+        status = relay.status if relay.status >= 400 and relay.status not in (401, 403, 407) else 502
         body = b"".join(relay.body)
-        headers = [(name, value) for name, value in relay.headers if name not in (b"retry-after", b"www-authenticate")]
+        headers = [
+            (name, value)
+            for name, value in relay.headers
+            if name not in (b"retry-after", b"www-authenticate", b"location")
+        ]
         encoded = any(name == b"content-encoding" for name, _ in relay.headers)
         shaped = None if status != relay.status else body if encoded else _openai_shaped(body)
         if shaped is None:

@@ -23,7 +23,7 @@ def test_client_errors_are_neutral() -> None:
     ("status", "failure"),
     [
         (200, None),
-        (304, None),
+        (302, Failure.BAD_ANSWER),
         (400, Failure.STATUS_4XX),
         (401, Failure.STATUS_5XX),
         (404, Failure.STATUS_4XX),

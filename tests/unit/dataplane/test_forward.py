@@ -246,3 +246,14 @@ async def test_an_error_that_cannot_be_written_again_keeps_its_status(
     plane = await make({"a": [first.url]}, pool={"a": {"timeouts": {"first_byte": "9s"}}})
     reply = await plane.ask(STREAM)
     assert (reply.status, reply.code) == (400, "upstream_refused")
+
+
+async def test_a_redirection_never_reaches_a_client(make: Make, first: Upstream, second: Upstream) -> None:
+    """A pool that redirects would lead an SDK past the gateway: a bad answer, tried elsewhere, told as 502."""
+    first.script = failing(307, b"{}", "Location: http://169.254.0.1/\r\n")  # type: ignore[assignment]
+    plane = await make({"a": [first.url], "b": [second.url]})
+    assert (await plane.ask(CHAT)).header["x-quantgate-pool"] == "b"
+    alone = await make({"a": [first.url]})
+    reply = await alone.ask(CHAT)
+    assert reply.status == 502
+    assert "location" not in reply.header
