@@ -112,7 +112,7 @@ class RolloutParts:
     @property
     def counters(self) -> tuple[Counter, ...]:
         """Everything counted here."""
-        return (self.service.transitions, self.service.trips, self.webhooks.sent)
+        return (self.service.transitions, self.service.trips, self.service.engine.faults, self.webhooks.sent)
 
     def families(self) -> Iterable[Family]:
         """Gauges of this moment."""

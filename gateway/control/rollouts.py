@@ -7,6 +7,7 @@ drives the same engine with simulated outcomes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,8 +15,17 @@ import structlog
 from gateway.control.rollouts_due import Moment, due_events
 from gateway.control.rollouts_runs import NoSlotError, Run, observer, packed
 from gateway.control.rollouts_trips import answer_trips
-from gateway.control.rollouts_values import EngineState, Key, Proposal, Surroundings, fingerprint_of
+from gateway.control.rollouts_values import (
+    EngineState,
+    Key,
+    Proposal,
+    Surroundings,
+    fingerprint_of,
+    guarded,
+    share_of_requests,
+)
 from gateway.control.scoring import Scored
+from gateway.control.series import Counter
 from gateway.core.consequence import Consequence
 from gateway.core.evidence import Budget, Judge, JudgeState
 from gateway.core.evidence.pairs import PairLoss
@@ -53,6 +63,9 @@ class Engine:
         self.policy = ""
         self.restored = False
         self.refused: dict[Key, str] = {}
+        self.faults = Counter(
+            "quantgate_rollout_faults_total", "Turns of buckets that failed; see the log.", ("rollout",)
+        )
         self._surroundings = surroundings
         self._plans: dict[str, Rollout] = {}
         self._identities: dict[str, str] = {}
@@ -189,7 +202,7 @@ class Engine:
     def turn(self, now_s: float) -> list[Proposal]:
         """Feed what is ripe and propose what follows; rollbacks come first. About once a second."""
         for run in self.runs.values():
-            run.feed.advance(now_s)
+            guarded(self.faults, run, partial(run.feed.advance, now_s))
         trips = self.judge.advance(now_s, observer(self.runs.values()))
         answers = answer_trips(self.judge, self.brake, self.runs, trips, now_s)
         self._incidents.update({at: now_s for at, event in answers.items() if event.kind is EventKind.INCIDENT})
@@ -198,7 +211,10 @@ class Engine:
         braked = self.brake.engaged_s is not None
         calm = self.brake.over(now_s)
         for at, run in self.runs.items():
-            found = None if at in taken else self._routine(at, run, now_s, braked=braked, calm=calm)
+            if at in taken:
+                continue
+            routine = partial(self._routine, at, run, now_s, braked=braked, calm=calm)
+            found = guarded(self.faults, run, routine)
             if found is not None:
                 proposals.append(found)
         return sorted(proposals, key=lambda proposal: proposal.stepped.standing.state is not State.ROLLED_BACK)
@@ -241,16 +257,14 @@ class Engine:
         run = self.runs.get(at)
         evidence: dict[str, Any] = {}
         if run is not None:
-            room = self._surroundings.headroom(run.plan, self.share_of_requests(run)) if run.standing.live else None
+            room = (
+                self._surroundings.headroom(run.plan, share_of_requests(run, self.runs.values()))
+                if run.standing.live
+                else None
+            )
             falls = stepped.standing.share_bp < run.standing.share_bp
             evidence = run.evidence(event.at_s, room.words if room is not None and falls else "")
         return Proposal(at, stepped, event, packed(evidence))
-
-    def share_of_requests(self, run: Run) -> float:
-        """The bucket's part in its candidate's attempts since the stages began."""
-        candidate = run.plan.candidate
-        total = sum(other.feed.seen.get(candidate, 0) for other in self.runs.values())
-        return run.feed.seen.get(candidate, 0) / total if total else 1.0
 
     def accept(self, proposal: Proposal) -> None:
         """It is stored: it holds here as well."""

@@ -1,11 +1,14 @@
 """What passes between the rollout engine and its callers: proposals, what must survive, what it asks of the world."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
 import msgspec
 import orjson
+import structlog
 
+from gateway.control.rollouts_runs import Run
+from gateway.control.series import Counter
 from gateway.core.evidence import Budget, JudgeState
 from gateway.core.rollout import Event, Headroom, SetShare, Stepped
 from gateway.model.proving import Rollout
@@ -13,6 +16,10 @@ from gateway.model.table import Table
 
 Key = tuple[str, str]
 """(rollout identity, bucket)."""
+
+T = TypeVar("T")
+
+_log = structlog.get_logger("control.rollouts")
 
 
 class Surroundings(Protocol):
@@ -55,3 +62,20 @@ def fingerprint_of(table: Table, budget: Budget) -> bytes:
     ]
     parts = [msgspec.to_builtins(value) for value in (dict(table.guards), budget)]
     return orjson.dumps([*parts, msgspec.to_builtins(rollouts)], option=orjson.OPT_SORT_KEYS)
+
+
+def share_of_requests(run: Run, runs: Iterable[Run]) -> float:
+    """The bucket's part in its candidate's attempts since the stages began."""
+    candidate = run.plan.candidate
+    total = sum(other.feed.seen.get(candidate, 0) for other in runs)
+    return run.feed.seen.get(candidate, 0) / total if total else 1.0
+
+
+def guarded(faults: Counter, run: Run, work: Callable[[], T]) -> T | None:
+    """Do something for one bucket: its fault is counted, and does not keep the others from being judged."""
+    try:
+        return work()
+    except Exception:
+        faults.add((run.standing.rollout,))
+        _log.exception("bucket_failed", rollout=run.standing.rollout, bucket=run.standing.bucket)
+        return None

@@ -362,6 +362,22 @@ def test_slow_answers_trip_the_latency_guard_and_equal_slowness_in_both_does_not
     both.until(lambda: both.at(State.HOLDING), slow=1.0, base_slow=1.0)
 
 
+def test_one_buckets_fault_does_not_keep_the_others_from_being_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted; a bad pool still leaves the other bucket."""
+    rig = EngineRig(rollout_policy())
+    rig.until(lambda: rig.at(State.STEPPING))
+    rig.until(lambda: rig.at(State.STEPPING, OTHER), bucket=OTHER)
+
+    def broken(now_s: float) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(rig.engine.runs[rig.state(OTHER).identity, OTHER].feed, "advance", broken)
+    for _ in range(20):
+        rig.second()
+    rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0)
+    assert rig.engine.faults.rows["int4-all",][0] > 0
+
+
 def test_outcomes_of_no_rollout_or_other_pools_change_nothing() -> None:
     """If no rollout names a pool, nothing changes for it."""
     rig = live()
