@@ -8,7 +8,6 @@ drives the same engine with simulated outcomes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -64,7 +63,7 @@ class Engine:
         self.restored = False
         self.refused: dict[Key, str] = {}
         self.faults = Counter(
-            "quantgate_rollout_faults_total", "Turns of buckets that failed; see the log.", ("rollout",)
+            "quantgate_rollout_faults_total", "Buckets' turns that failed; see the log.", ("rollout",)
         )
         self._surroundings = surroundings
         self._plans: dict[str, Rollout] = {}
@@ -255,15 +254,12 @@ class Engine:
 
     def _proposal(self, at: Key, stepped: Stepped, event: Event) -> Proposal:
         run = self.runs.get(at)
-        evidence: dict[str, Any] = {}
-        if run is not None:
-            room = (
-                self._surroundings.headroom(run.plan, share_of_requests(run, self.runs.values()))
-                if run.standing.live
-                else None
-            )
-            falls = stepped.standing.share_bp < run.standing.share_bp
-            evidence = run.evidence(event.at_s, room.words if room is not None and falls else "")
+        if run is None:
+            return Proposal(at, stepped, event, packed({}))
+        room = None
+        if run.standing.live and stepped.standing.share_bp < run.standing.share_bp:
+            room = self._surroundings.headroom(run.plan, share_of_requests(run, self.runs.values()))
+        evidence = run.evidence(event.at_s, room.words if room is not None else "")
         return Proposal(at, stepped, event, packed(evidence))
 
     def accept(self, proposal: Proposal) -> None:
