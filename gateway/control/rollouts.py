@@ -266,8 +266,7 @@ class Engine:
         """It is stored: it holds here as well."""
         standing = proposal.stepped.standing
         self.standings[proposal.key] = standing
-        run = self.runs.get(proposal.key)
-        if run is None:
+        if (run := self.runs.get(proposal.key)) is None:
             return
         run.standing = standing
         if standing.state in (State.ROLLED_BACK, State.PENDING):
