@@ -61,7 +61,9 @@ def _blamed(
         decision = judge.decide(key, runs[at].plan.baseline, now_s)
         hold = decision.response is Response.HOLD
         known = blamed.get(at)
-        if known is None or not hold or critical:
+        # The first that blames the pool is named: later ones of the same turn say the same less directly.
+        undecided = known is None or (known.decision.response is Response.HOLD and not known.critical)
+        if known is None or (undecided and (not hold or critical)):
             others = () if known is None else (*known.others, known.key)
             blamed[at] = Blame(key, decision, critical, _describe(judge, key), others)
         else:
