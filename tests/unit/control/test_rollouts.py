@@ -362,6 +362,29 @@ def test_slow_answers_trip_the_latency_guard_and_equal_slowness_in_both_does_not
     both.until(lambda: both.at(State.HOLDING), slow=1.0, base_slow=1.0)
 
 
+def test_a_pool_against_itself_is_not_rolled_back_in_ten_thousand_requests() -> None:
+    """B114: equal pools that fail now and then, with pairs that differ either way."""
+    guards = """
+  errors: {metric: error_rate, limit: 1%}
+  json: {metric: format_error_rate, margin_to_baseline: 1%, feed: product, block: 5s, deadline: 5s}
+  quality: {metric: agreement, margin_to_baseline: 3%, block: 5s, deadline: 5s}
+"""
+    rig = live(guards=guards, names="errors, json, quality")
+    for _ in range(400):
+        rig.second(rate=25, errors=0.003, base_errors=0.003, json=0.03, base_json=0.03)
+        loss = (rig.random.random() < 0.1) - (rig.random.random() < 0.1)
+        rig.engine.take_pair(pair_of(rig, 1, ""), PairLoss(float(loss), float(loss)))
+    assert not {"fail", "incident"} & set(kinds(rig))
+
+
+def test_one_error_in_three_requests_is_no_verdict() -> None:
+    """B117: near-zero traffic, a transient error is a huge percentage and says little."""
+    rig = live()
+    for turn in range(60):
+        rig.second(rate=1 if turn % 20 == 0 else 0, errors=float(turn == 20))
+    assert rig.at(State.STEPPING)
+
+
 def test_one_buckets_fault_does_not_keep_the_others_from_being_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is counted; a bad pool still leaves the other bucket."""
     rig = EngineRig(rollout_policy())
