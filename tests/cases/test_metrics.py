@@ -23,6 +23,9 @@ def endpoint(upstream: Upstream) -> Endpoint:
     return made
 
 
+DRAWN = ("quantgate_checks", "quantgate_answer", "quantgate_records", "quantgate_database")
+
+
 def test_b94_names_of_clients_are_no_labels(lane: Lane) -> None:
     """Model and user strings that clients make up add no series, and none of them appears in a scrape."""
     gateway = lane.gateway
@@ -45,7 +48,8 @@ def test_b94_names_of_clients_are_no_labels(lane: Lane) -> None:
     after = set(gateway.metrics())
     assert {key for key in after - series if "made-up" in str(key)} == set()
     assert "made-up" not in str(after)
-    assert len(after) <= len(series)
+    # Checks are drawn by chance, so a lane's first checked answer may fall into either burst.
+    assert {name for name, _ in after - series if not name.startswith(DRAWN)} == set()
     assert gateway.total("quantgate_requests_total", result="not_found") >= 600
 
 
