@@ -23,7 +23,7 @@ from gateway.model.table import Table
 
 MONTH_S = 30.4375 * 86_400.0
 STEP_S = 60.0
-_OF_PAIRS = frozenset({Source.PAIRS, Source.MISSING, Source.SHADOW_ERRORS, Source.SHADOW_LATENCY})
+_OF_PAIRS = frozenset({Source.PAIRS, Source.MISSING, Source.SHADOW_ERRORS, Source.SHADOW_LATENCY, Source.SHADOW_CHECKS})
 UNGUARDED = 0.001
 """How often an answer of a healthy pool is of no use at all, where no guard says."""
 
@@ -139,7 +139,12 @@ class _Step:
         if not drawn:
             return
         key = self._run.feed.key(one, self._run.plan.candidate)
-        if one.shape is Shape.PAIR:
+        if one.source is Source.SHADOW_CHECKS and one.shape is Shape.PAIR:
+            level = self._levels.get(one.guard.name, UNGUARDED)
+            mine, theirs = _binomial(drawn, level, self._rand), _binomial(drawn, level, self._rand)
+            for value, count in ((0.0, max(0, drawn - mine - theirs)), (1.0, mine), (-1.0, theirs)):
+                self._judge.accept(key, at_s, value, count)
+        elif one.shape is Shape.PAIR:
             loss = self._levels.get(one.guard.name, 0.0)
             differs = _binomial(drawn, DISCORDANT, self._rand)
             worse = _binomial(differs, 0.5 + loss / (2.0 * DISCORDANT), self._rand)

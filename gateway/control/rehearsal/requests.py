@@ -14,7 +14,7 @@ from gateway.control import guards as guarding
 from gateway.control.scoring import Scored
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
-from gateway.core.quality.finding import Check, FailureClass, Finding, Verdict, failed, failure_classes, passed, score
+from gateway.core.quality.finding import Check, Finding, failed, failure_classes, passed, score
 from gateway.model.outcome import Attempt, Outcome
 from gateway.model.pair import Leg, Pair
 from gateway.model.proving import Guard, Rollout
@@ -59,20 +59,14 @@ def draw_request(
 ) -> Drawn:
     """A finished request at ``pool``; ``bucket`` is (label, task, length), ``levels`` the shares of bad ones."""
     label, task, length = bucket
-    findings: list[Finding] = []
-    error, seconds, bad = False, {"ttft": 0.1, "tpot": 0.01, "token_gap": 0.02, "total": 1.1}, False
+    struck = {name: rand.random() < levels.get(name, 0.0) for name in plan.guards}
+    struck |= {name: False for name in plan.guards if found[name].metric in guarding.PAIRS}
+    error = any(struck[name] for name in plan.guards if found[name].metric == "error_rate")
+    seconds = {"ttft": 0.1, "tpot": 0.01, "token_gap": 0.02, "total": 1.1}
     for name in plan.guards:
         guard = found[name]
-        struck = rand.random() < levels.get(name, 0.0) and guard.metric not in guarding.PAIRS
-        bad = bad or struck
-        if guard.metric == "error_rate":
-            error = error or struck
-        elif guard.metric in guarding.LATENCIES:
-            if struck:
-                seconds[guard.metric] = 2.0 * (guard.limit or 5.0 * seconds[guard.metric])
-        elif guard.metric in _CHECK_OF or guard.metric == "check":
-            check = _CHECK_OF[guard.metric] if guard.metric in _CHECK_OF else Check(guard.check or "json")
-            findings.append(failed(check, "simulated") if struck else passed(check, "simulated"))
+        if struck[name] and guard.metric in guarding.LATENCIES:
+            seconds[guard.metric] = 2.0 * (guard.limit or 5.0 * seconds[guard.metric])
     failure = "status_5xx" if error else ""
     outcome = msgspec.structs.replace(
         _TEMPLATE,
@@ -91,12 +85,21 @@ def draw_request(
         longest_gap_s=seconds["token_gap"],
         attempts=(Attempt(pool, f"{pool}/0", 502 if error else 200, failure, 0.0, seconds["total"]),),
     )
-    return Drawn(Scored(outcome, None if error or not findings else _inspection(findings)), bad)
+    inspection = None if error else inspected(plan, found, struck)
+    return Drawn(Scored(outcome, inspection), any(struck.values()))
 
 
-def _inspection(findings: list[Finding]) -> Inspection:
-    failures: tuple[FailureClass, ...] = failure_classes(findings)
-    assert all(finding.verdict is not Verdict.SKIP for finding in findings)  # noqa: S101 - drawn above
+def inspected(plan: Rollout, found: Mapping[str, Guard], struck: Mapping[str, bool]) -> Inspection | None:
+    """What the checks would find in an answer that is bad for the guards that are ``struck``."""
+    findings: list[Finding] = []
+    for name in plan.guards:
+        guard = found[name]
+        if guard.metric in _CHECK_OF or guard.metric == "check":
+            check = _CHECK_OF[guard.metric] if guard.metric in _CHECK_OF else Check(guard.check or "json")
+            findings.append(failed(check, "simulated") if struck[name] else passed(check, "simulated"))
+    if not findings:
+        return None
+    failures = failure_classes(findings)
     return Inspection("chat", True, 1, 100, tuple(findings), failures, score(failures))
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.control import guards as guarding
 from gateway.control.rehearsal.faults import Fault
-from gateway.control.rehearsal.requests import Drawn, draw_pair, draw_request
+from gateway.control.rehearsal.requests import Drawn, draw_pair, draw_request, inspected
 from gateway.control.rollouts import Engine
 from gateway.core.evidence import Budget
 from gateway.core.rollout import Event, EventKind, Headroom, State
@@ -141,16 +141,24 @@ class World:
 
     def _pair_up(self, bucket: str, levels: Mapping[str, Mapping[str, float]], *, faulty: bool) -> None:
         names = [name for name in self.plan.guards if self.table.guards[name].metric in guarding.PAIRS]
-        if not names:
-            return
-        mine = levels.get(f"{self.plan.candidate}!", levels[self.plan.candidate]) if faulty else {}
-        loss = max((mine.get(name, 0.0) for name in names), default=0.0)
+        arms = [levels[self.plan.baseline], levels[self.plan.candidate]]
+        if faulty:
+            arms = [levels.get(f"{pool}!", levels[pool]) for pool in (self.plan.baseline, self.plan.candidate)]
+        loss = max((arms[1].get(name, 0.0) for name in names), default=0.0)
         for _ in range(self._arrivals(self._pairs)):
             self._number += 1
             pair, scored = draw_pair(
                 self.plan, bucket=bucket, at_s=self.now_s, number=self._number, loss=loss, rand=self.rand
             )
-            self.engine.take_pair(pair, scored)
+            checks = [
+                inspected(
+                    self.plan,
+                    self.table.guards,
+                    {name: self.rand.random() < arm.get(name, 0.0) for name in self.plan.guards},
+                )
+                for arm in arms
+            ]
+            self.engine.take_pair(pair, scored, *checks)
 
 
 def run_scenario(

@@ -49,3 +49,20 @@ def test_counts_are_drawn_with_the_right_means() -> None:
     for mean in (0.3, 7.0, 500.0):
         total = sum(_poisson(mean, rand) for _ in range(2_000))
         assert abs(total - 2_000 * mean) <= 5 * (2_000 * mean) ** 0.5
+
+
+def test_a_shadow_stage_is_passed_on_counts_of_pairs_as_well() -> None:
+    """Errors, checks and agreement of mirrored answers."""
+    table = rollout_policy(
+        stages="[{shadow: 10%, at_least: {time: 1h, pairs: 200}}, {weight: 50%, at_least: {time: 1h}}]",
+        guards="""
+  errors: {metric: error_rate, limit: 2%}
+  json: {metric: format_error_rate, limit: 2%, margin_to_baseline: 2%, feed: product}
+  quality: {metric: agreement, margin_to_baseline: 5%}
+""",
+        names="errors, json, quality",
+    )
+    levels = healthy_levels(table, {})
+    report = run_months(table, Budget(), table.rollouts[0], levels, months=0.03, seed=2, rate=2.0, pairs=2.0)
+    assert len(report.promoted_after_s) == 1
+    assert report.false_rollbacks == 0

@@ -54,3 +54,18 @@ def test_the_same_seed_is_the_same_rehearsal_and_no_fault_is_not_noticed() -> No
     ]
     assert runs[0] == runs[1]
     assert (runs[0].after_s, runs[0].reason) == (None, "not noticed in time")
+
+
+def test_a_fault_that_shows_in_shadow_is_answered_before_anybody_is_served() -> None:
+    """Mirrored answers are checked as well."""
+    table = rollout_policy(
+        stages="[{shadow: 10%, at_least: {time: 1h}}, {weight: 50%}]",
+        guards="\n  json: {metric: format_error_rate, limit: 2%, margin_to_baseline: 2%, block: 1s}\n",
+        names="json",
+    )
+    plan = table.rollouts[0]
+    levels = healthy_levels(table, {})
+    report = run_scenario(
+        table, Budget(), plan, Fault("json", 1.0), levels, stage=0, seed=3, rate=2, buckets=1, before_s=30, most_s=900
+    )
+    assert (report.state, report.hurt, report.kept) == ("rolled_back", 0, 0.0)
