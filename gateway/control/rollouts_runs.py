@@ -123,9 +123,10 @@ class Run:
         """Its outcomes count for itself alone, and the slices forget what they won, for it may have come from here."""
         for one, key in self.series_keys():
             spec = self._judge.series(key).spec
-            for wide, _ in self._slices(one, key):
+            for wide, wide_spec in self._slices(one, key):
                 if key.pool == self.plan.candidate:
-                    self._judge.start_stage(wide, at_s, STAGE_LUMP, new_pool=True)
+                    # From the next block on: the current one holds this bucket's outcomes already.
+                    self._judge.start_stage(wide, at_s + wide_spec.block_s, STAGE_LUMP, new_pool=True)
             self._judge.register(key, spec, at_s)
 
     def join_slices(self, at_s: float) -> None:

@@ -229,8 +229,8 @@ async def test_a_pool_that_breaks_json_in_one_bucket_leaves_that_bucket_and_only
     settled = time.time()
     await load.reach(200)
     assert load.pools_of(ALPHA, settled) == {"bf16"}
+    assert standings(gateway)[BETA]["state"] in ("stepping", "promoted"), standings(gateway)[BETA]["reason"]
     assert load.pools_of(BETA, settled) == {"bf16", "int4"}
-    assert standings(gateway)[BETA]["state"] in ("stepping", "promoted")
     events = gateway.admin("/api/v1/rollouts/int4-all/history?bucket=m/alpha")["events"]
     assert events[0]["event"] == "fail"
     assert "json" in events[0]["reason"] or "hard_answers" in events[0]["reason"]

@@ -50,6 +50,22 @@ def test_slices_span_buckets_under_names_of_their_own() -> None:
     assert not run.in_slice("task=code")
 
 
+def test_a_bucket_that_leaves_its_slices_takes_the_block_in_hand_with_it() -> None:
+    """What it put there a moment before must not trip the slice for the others."""
+    judge = Judge(Budget())
+    run = made(judge)
+    run.standing = msgspec.structs.replace(run.standing, state=State.STEPPING, below=State.STEPPING, stage=1)
+    run.start_stage(StartStage(True), AT)
+    wide = SeriesKey("errors", "*", "int4")
+    for second in range(45):
+        judge.accept(SeriesKey("errors", "b", "int4"), AT + second, 1.0, 50)
+    assert judge.series(wide).timeline.pending
+    run.leave_slices(AT + 44.5)
+    judge.accept(SeriesKey("errors", "b", "int4"), AT + 44.9, 1.0, 50)
+    assert judge.series(wide).timeline.pending == {}
+    assert {trip.key.bucket for trip in judge.advance(AT + 1_000)} == {"b"}
+
+
 def test_lumps_are_granted_at_stage_starts_and_to_pairs_only_at_the_first_two() -> None:
     """The ledger counts them."""
     judge = Judge(Budget())
