@@ -181,8 +181,8 @@ def test_a_full_disk_costs_records_until_there_is_room(make: Callable[..., Archi
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages[0]}")
 
     put(archive, *(f"lost-{index}" for index in range(800)))
+    wait(lambda: "full" in archive.error)
     wait(lambda: counts(archive)[1].get("database_failed", 0) == 800)
-    assert "full" in archive.error
     put(archive, "after")
     wait(lambda: counts(archive)[0] == {"requests": 2})
     assert {"first", "after"} <= stored(archive)
