@@ -107,6 +107,7 @@ class Control:
         )
         self.rollouts = RolloutParts(
             options.state_dir,
+            config=options.config,
             evidence=self.evidence,
             publisher=self.publisher,
             metrics=self.metrics,
@@ -142,7 +143,9 @@ class Control:
         await self.link.start()
         runner = web.AppRunner(
             build_admin(
-                self._parts(), [*self._records_api().routes(), *self._pairs_api().routes(), *self.rollouts.routes()]
+                self._parts(),
+                [*self._records_api().routes(), *self._pairs_api().routes(), *self.rollouts.routes()],
+                self.rollouts.access,
             ),
             access_log=None,
             shutdown_timeout=1.0,

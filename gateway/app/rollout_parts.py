@@ -13,6 +13,7 @@ from aiohttp import web
 from gateway.control.access import Access
 from gateway.control.api_rollouts import RolloutsApi
 from gateway.control.evidence import Evidence
+from gateway.control.incident import Places
 from gateway.control.link import Link
 from gateway.control.metrics import Metrics
 from gateway.control.probes import Probes
@@ -40,6 +41,7 @@ class RolloutParts:
         self,
         state_dir: Path,
         *,
+        config: Path,
         evidence: Evidence,
         publisher: Publisher,
         metrics: Metrics,
@@ -52,6 +54,7 @@ class RolloutParts:
         self._publisher = publisher
         self._metrics = metrics
         self._state_dir = state_dir
+        self._places = Places(config.absolute(), state_dir.absolute())
         self._service: RolloutService | None = None
         self._edges: Edges | None = None
 
@@ -95,6 +98,7 @@ class RolloutParts:
     def apply(self, table: Table, oversight: Oversight) -> None:
         """A policy came into force."""
         self.access.configure(oversight.operators)
+        self._places = self._places._replace(own_database=oversight.database is None)
         self.service.apply(table, oversight, self._evidence.archive.hashes)
 
     def tasks(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
@@ -107,7 +111,8 @@ class RolloutParts:
 
     def routes(self) -> list[web.RouteDef]:
         """The admin API's part."""
-        return RolloutsApi(self.service, self.access, lambda: self._evidence.archive.engine, self._wall).routes()
+        archive = self._evidence.archive
+        return RolloutsApi(self.service, self.access, lambda: archive.engine, self._wall, lambda: self._places).routes()
 
     @property
     def counters(self) -> tuple[Counter, ...]:

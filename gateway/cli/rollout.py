@@ -4,14 +4,10 @@ Owns options and how it looks on a terminal; every rule is the gateway's. Exit s
 gateway's rules, 2 = not reachable or wrong options.
 """
 
-import http.client
-import os
-import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Annotated, Any, NoReturn
+from urllib.parse import quote
 
 import orjson
 import typer
@@ -20,12 +16,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from gateway.policy.secret import SecretError, secrets_of
+from gateway.cli.admin_port import TOKEN, UnreachableError, ask, token_of
+from gateway.policy.secret import SecretError
 
 DONE, REFUSED, UNUSABLE = 0, 1, 2
-ADMIN_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9090"
-TOKEN = "QUANTGATE_TOKEN"  # noqa: S105 - the name of a variable
+COMMANDS = {
+    "hold": "Keep it where it is: it does not advance until it is resumed.",
+    "pause": "Take the candidate out for a while, without a verdict.",
+    "resume": "End a hold, a pause or a freeze.",
+    "rollback": "Take the candidate out now; it stays out until it is reset.",
+    "approve": "Agree to the next stage; it advances once enough different people have and the evidence holds.",
+    "promote": "Go to the next stage without waiting for the evidence; takes as many people as the policy asks for.",
+    "reset": "Let it in again, at the first stage.",
+}
 _COLOURS = {"rolled_back": "bold red", "promoted": "bold green", "holding": "yellow", "frozen": "bold yellow"}
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Rollouts: see and act.")
@@ -44,11 +48,12 @@ def status(
     *,
     bucket: Annotated[str, typer.Option(help="This bucket alone, with every guard.")] = "",
     admin: Admin = DEFAULT_ADMIN,
+    token: Token = "",
     as_json: AsJson = False,
 ) -> None:
     """Every bucket: state, share, suspicion, and what is missing before it advances."""
     query = {key: value for key, value in (("rollout", rollout), ("bucket", bucket)) if value}
-    found = _ask("GET", admin, "/api/v1/rollouts", query=query)
+    found = _ask(admin, "/api/v1/rollouts", token, query=query)
     if as_json:
         typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
@@ -79,11 +84,12 @@ def history(
     bucket: Annotated[str, typer.Option(help="This bucket alone.")] = "",
     most: Annotated[int, typer.Option("--limit", min=1, max=500)] = 20,
     admin: Admin = DEFAULT_ADMIN,
+    token: Token = "",
     as_json: AsJson = False,
 ) -> None:
     """The append-only record: who or what moved it, when, why, on which evidence."""
     query = {"limit": str(most), **({"bucket": bucket} if bucket else {})}
-    found = _ask("GET", admin, f"/api/v1/rollouts/{quote(rollout)}/history", query=query)
+    found = _ask(admin, f"/api/v1/rollouts/{quote(rollout)}/history", token, query=query)
     if as_json:
         typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
@@ -105,119 +111,51 @@ def history(
 
 
 @app.command()
-def incident(rollout: Rollout, bucket: Bucket, *, admin: Admin = DEFAULT_ADMIN) -> None:
-    """The last rollback of a bucket with its evidence and requests, as JSON, to keep or to replay."""
-    found = _ask("GET", admin, f"/api/v1/rollouts/{quote(rollout)}/incident", query={"bucket": bucket})
+def incident(rollout: Rollout, bucket: Bucket, *, admin: Admin = DEFAULT_ADMIN, token: Token = "") -> None:
+    """The last rollback of a bucket as JSON: evidence, requests, and the command that replays those with kept texts."""
+    found = _ask(admin, f"/api/v1/rollouts/{quote(rollout)}/incident", token, query={"bucket": bucket})
     typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
 
 
-@app.command()
-def hold(rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = "") -> None:
-    """Keep it where it is: it does not advance until it is resumed."""
-    _command("hold", rollout, bucket, reason, admin=admin, token=token)
+def _add_command(word: str, words: str) -> None:
+    @app.command(name=word, help=words)
+    def act(
+        rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = ""
+    ) -> None:
+        path = f"/api/v1/rollouts/{quote(rollout)}/{word}"
+        found = _ask(admin, path, token, body={"bucket": bucket, "reason": reason})
+        for name, answer in found["buckets"].items():
+            typer.echo(f"{name}: {answer}")
+        if any(answer.startswith("refused: ") for answer in found["buckets"].values()):
+            raise typer.Exit(REFUSED)
 
 
-@app.command()
-def pause(rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = "") -> None:
-    """Take the candidate out for a while, without a verdict."""
-    _command("pause", rollout, bucket, reason, admin=admin, token=token)
-
-
-@app.command()
-def resume(
-    rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = ""
-) -> None:
-    """End a hold, a pause or a freeze."""
-    _command("resume", rollout, bucket, reason, admin=admin, token=token)
-
-
-@app.command()
-def rollback(
-    rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = ""
-) -> None:
-    """Take the candidate out now; it stays out until it is reset."""
-    _command("rollback", rollout, bucket, reason, admin=admin, token=token)
-
-
-@app.command()
-def approve(
-    rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = ""
-) -> None:
-    """Agree to the next stage; it advances once enough different people have and the evidence holds."""
-    _command("approve", rollout, bucket, reason, admin=admin, token=token)
-
-
-@app.command()
-def promote(
-    rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = ""
-) -> None:
-    """Go to the next stage without waiting for the evidence; takes as many people as the policy asks for."""
-    _command("promote", rollout, bucket, reason, admin=admin, token=token)
-
-
-@app.command()
-def reset(rollout: Rollout, bucket: Bucket, *, reason: Reason, admin: Admin = DEFAULT_ADMIN, token: Token = "") -> None:
-    """Let it in again, at the first stage."""
-    _command("reset", rollout, bucket, reason, admin=admin, token=token)
-
-
-def _command(word: str, rollout: str, bucket: str, reason: str, *, admin: str, token: str) -> None:
-    try:
-        secret = secrets_of(os.environ, Path.cwd())(token or f"env:{TOKEN}")
-    except SecretError as error:
-        _fail(f"Your operator's token cannot be read: {error}")
-    path = f"/api/v1/rollouts/{quote(rollout)}/{word}"
-    found = _ask("POST", admin, path, body={"bucket": bucket, "reason": reason}, token=secret)
-    refused = False
-    for name, answer in found["buckets"].items():
-        refused = refused or answer.startswith("refused: ")
-        typer.echo(f"{name}: {answer}")
-    if refused:
-        raise typer.Exit(REFUSED)
+for _word, _words in COMMANDS.items():
+    _add_command(_word, _words)
 
 
 def _ask(
-    method: str,
-    admin: str,
-    path: str,
-    *,
-    query: Mapping[str, str] | None = None,
-    body: Mapping[str, str] | None = None,
-    token: str = "",
+    admin: str, path: str, token: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, str] | None = None
 ) -> Any:
-    parts = urlsplit(admin if "://" in admin else f"http://{admin}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        _fail(f"--admin {admin} is no address. Write HOST:PORT or a URL.")
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=ADMIN_S, context=context)
-    else:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ADMIN_S)
-    headers = {"Content-Type": "application/json"} if body is not None else {}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    target = f"{parts.path.rstrip('/')}{path}{f'?{urlencode(query)}' if query else ''}"
+    """What the API says to a question or, with a body, to a command."""
     try:
-        connection.request(method, target, orjson.dumps(body) if body is not None else None, headers)
-        answer = connection.getresponse()
-        status, data = answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        _fail(f"Nothing answers at --admin {admin}: {getattr(error, 'strerror', None) or error}.")
-    finally:
-        connection.close()
+        method = "GET" if body is None else "POST"
+        secret = token_of(token, needed=body is not None)
+        status, data = ask(admin, path, method=method, query=query, body=body, token=secret)
+    except SecretError as error:
+        _fail(f"Your operator's token cannot be read: {error}")
+    except UnreachableError as error:
+        _fail(str(error))
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
         _fail(f"{admin} answered with something that is not JSON (status {status}).")
-    if status not in (200, 409):
+    if status not in (200, 409) or "error" in found:
         _fail(f"The gateway says {status}: {found.get('error', {}).get('message', found)}")
-    if "error" in found:
-        _fail(f"The gateway says {status}: {found['error']['message']}")
     return found
 
 
-def _fail(message: str) -> Any:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"quantgate: {message}", err=True)
     raise typer.Exit(UNUSABLE)
 

@@ -3,22 +3,19 @@
 Owns finding and opening them, and the words when that fails. Called by ``report``, ``record`` and ``replay``.
 """
 
-import http.client
 import os
-import ssl
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
 
 import orjson
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from gateway.cli.admin_port import UnreachableError, ask, token_of
 from gateway.policy.secret import SecretError, secrets_of
 from gateway.store.engine import StoreError, open_reader, url_of
 from gateway.store.migrate import require_current
-
-ADMIN_S = 300.0  # a report over millions of rows takes its time
 
 
 class StoredError(Exception):
@@ -47,27 +44,16 @@ def said(error: Exception) -> str:
 def ask_admin(
     admin: str, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """GET from the admin port (HOST:PORT or URL). Raises ``StoredError`` with the gateway's own words."""
-    parts = urlsplit(admin if "://" in admin else f"http://{admin}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StoredError(f"--admin {admin} is no address. Write HOST:PORT or a URL.")
-    target = f"{parts.path.rstrip('/')}{path}{f'?{urlencode(query)}' if query else ''}"
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=ADMIN_S, context=context)
-    else:
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=ADMIN_S)
+    """GET from the admin port, as the operator of ``QUANTGATE_TOKEN`` if that is set.
+
+    Raises ``StoredError`` with the gateway's own words.
+    """
     try:
-        connection.request("GET", target, headers=dict(headers or {}))
-        answer = connection.getresponse()
-        body = answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise StoredError(f"Nothing answers at --admin {admin}: {getattr(error, 'strerror', None) or error}.") from None
-    finally:
-        connection.close()
-    if answer.status != http.HTTPStatus.OK:
-        raise StoredError(f"The gateway at {admin} says {answer.status}: {_message(body)}")
+        status, body = ask(admin, path, query=query, headers=headers, token=token_of())
+    except (UnreachableError, SecretError) as error:
+        raise StoredError(str(error)) from None
+    if status != HTTPStatus.OK:
+        raise StoredError(f"The gateway at {admin} says {status}: {_message(body)}")
     return body
 
 

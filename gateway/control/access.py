@@ -1,7 +1,8 @@
 """Who may change what through the admin API: bearer tokens of the policy's operators, and their roles.
 
-Owns the comparison of tokens (by SHA-256, in constant time over all operators) and the order of roles. Reading needs no
-token: the admin address is not for clients. Without operators in the policy nothing can be changed from outside.
+Owns the comparison of tokens (by SHA-256, in constant time over all operators), the order of roles, and the rule for
+reading: everything under ``/api/`` is for the policy's operators, whatever their role. Without operators in the policy
+anybody who reaches the admin address may read, and nobody can change anything.
 """
 
 import hashlib
@@ -9,6 +10,10 @@ import hmac
 from collections.abc import Iterable
 from enum import IntEnum
 
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from gateway.control.answers import error_answer
 from gateway.errors import ApiError
 from gateway.model.proving import Operator
 
@@ -34,6 +39,11 @@ class Access:
         """The policy's operators."""
         self._operators = tuple(operators)
 
+    def permit_reading(self, authorization: str | None) -> None:
+        """Raises ``ApiError`` like ``require`` for who is none of the operators, if there are any."""
+        if self._operators:
+            self.require(authorization, Role.VIEWER)
+
     def require(self, authorization: str | None, role: Role) -> str:
         """The name of the person whose token this is. Raises ``ApiError`` 401 or 403 with the mend."""
         if not self._operators:
@@ -58,3 +68,25 @@ class Access:
             needed = role.name.lower()
             raise ApiError(403, "role_too_low", f"{found.name} is {found.role}; this needs the role {needed}.")
         return found.name
+
+
+def reading_guard(access: Access) -> Middleware:
+    """A middleware that lets operators alone read under ``/api/``. Commands ask for their own roles."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith("/api/") and request.method in ("GET", "HEAD"):
+            try:
+                access.permit_reading(request.headers.get("Authorization"))
+            except ApiError as error:
+                return refusal(error)
+        return await handler(request)
+
+    return guard
+
+
+def refusal(error: ApiError) -> web.Response:
+    """The answer to who may not, with its headers."""
+    answer = error_answer(error.status, error.code, error.message, error.param)
+    answer.headers.update(error.headers)
+    return answer

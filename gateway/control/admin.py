@@ -18,6 +18,7 @@ import structlog
 from aiohttp import web
 
 from gateway.control import gauges
+from gateway.control.access import Access, reading_guard
 from gateway.control.answers import error_answer, json_answer
 from gateway.control.endpoints import EndpointView
 from gateway.control.exposition import CONTENT_TYPE, render
@@ -49,10 +50,10 @@ class Parts(msgspec.Struct, frozen=True):
     workers_expected: int
 
 
-def build_admin(parts: Parts, routes: Iterable[web.RouteDef] = ()) -> web.Application:
-    """The aiohttp application, with the paths of other parts of control."""
+def build_admin(parts: Parts, routes: Iterable[web.RouteDef] = (), access: Access | None = None) -> web.Application:
+    """The aiohttp application, with the paths of other parts of control. ``access`` says who may read under /api/."""
     admin = Admin(parts)
-    application = web.Application(middlewares=[_openai_errors])
+    application = web.Application(middlewares=[_openai_errors, *([reading_guard(access)] if access else [])])
     application.router.add_get("/healthz", admin.healthz)
     application.router.add_get("/readyz", admin.readyz)
     application.router.add_get("/metrics", admin.metrics)

@@ -1,7 +1,7 @@
 """The admin API over rollouts: where they stand, their record, an incident's requests, and commands behind tokens.
 
-Owns paths, roles and shapes; everything else is the service's. Reading is open on the admin address, changing needs an
-operator's token; the person's name goes on record. Documented in docs/rollouts.md.
+Owns paths, roles and shapes; everything else is the service's. Changing needs an operator's token; the person's name
+goes on record. Documented in docs/rollouts.md.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ import structlog
 from aiohttp import web
 from sqlalchemy.exc import SQLAlchemyError
 
-from gateway.control.access import Access, Role
+from gateway.control.access import Access, Role, refusal
 from gateway.control.answers import error_answer, json_answer
+from gateway.control.incident import INCIDENTS, Places, bundle_of
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_values import Key
 from gateway.core.rollout import EventKind, Standing
 from gateway.errors import ApiError
-from gateway.store import rollouts, samples
+from gateway.store import rollouts
 
 ROLES: Mapping[EventKind, Role] = {
     EventKind.HOLD: Role.OPERATOR,
@@ -44,13 +45,21 @@ class _Command(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RolloutsApi:
-    """Handlers. ``wall`` is the clock of evidence."""
+    """Handlers. ``wall`` is the clock of evidence, ``places`` where the gateway has what a replay needs."""
 
-    def __init__(self, service: RolloutService, access: Access, database: Callable[[], Any], wall: Callable[[], float]):
+    def __init__(
+        self,
+        service: RolloutService,
+        access: Access,
+        database: Callable[[], Any],
+        wall: Callable[[], float],
+        places: Callable[[], Places],
+    ):
         self._service = service
         self._access = access
         self._database = database
         self._wall = wall
+        self._places = places
 
     def routes(self) -> list[web.RouteDef]:
         """For ``build_admin``."""
@@ -130,25 +139,11 @@ class RolloutsApi:
         rows = await asyncio.to_thread(
             rollouts.history, database, rollout=request.match_info["rollout"], bucket=bucket, most=200
         )
-        row = next((row for row in rows if row.event in ("fail", "incident", "rollback")), None)
+        row = next((row for row in rows if row.event in INCIDENTS), None)
         if row is None:
             raise ApiError(404, "no_incident", f"Nothing of the kind is on record for {bucket}.")
-        evidence = orjson.loads(row.evidence)
-        ids = sorted({one for found in evidence.get("requests", {}).values() for one in found})
-
-        def replayable() -> list[str]:
-            return [one for one in ids if samples.of_request(database, one) is not None]
-
-        kept = await asyncio.to_thread(replayable)
-        return json_answer(
-            {
-                "event": msgspec.to_builtins(row) | {"evidence": evidence},
-                "requests": ids,
-                "replayable": kept,
-                "replay": f"quantgate replay --requests {','.join(kept)}" if kept else "",
-            },
-            request,
-        )
+        standing = self._service.engine.standings.get((row.identity, bucket))
+        return json_answer(await asyncio.to_thread(bundle_of, database, row, standing, self._places()), request)
 
     async def command(self, request: web.Request) -> web.Response:
         """Do what a person asks, if their role allows it. 409 if no bucket could take it."""
@@ -184,9 +179,7 @@ def _guarded(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except ApiError as error:
-            answer = error_answer(error.status, error.code, error.message)
-            answer.headers.update(error.headers)
-            return answer
+            return refusal(error)
         except SQLAlchemyError as error:
             _log.error("rollout_read_failed", error=type(error).__name__)
             return error_answer(503, "database_failed", "The database did not answer. Control's log says why.")

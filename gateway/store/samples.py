@@ -4,6 +4,7 @@ The key never comes near the database. The request id is bound into each seal, s
 """
 
 import os
+from collections.abc import Collection
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Engine, select
 
 from gateway.store.engine import StoreError
-from gateway.store.records import Inserter
+from gateway.store.records import PARAMETERS_MOST, Inserter
 from gateway.store.tables import samples
 
 _NONCE_BYTES = 12
@@ -101,6 +102,19 @@ def of_request(engine: Engine, request_id: str) -> SampleRow | None:
     """The sealed sample of one request."""
     rows = _rows(engine, select(samples).where(samples.c.request_id == request_id).limit(1))
     return rows[0] if rows else None
+
+
+def of_requests(engine: Engine, request_ids: Collection[str]) -> list[SampleRow]:
+    """The sealed samples of these requests, newest first; one a request."""
+    wanted = sorted(set(request_ids))
+    found: dict[int, SampleRow] = {}
+    for at in range(0, len(wanted), PARAMETERS_MOST):
+        some = samples.c.request_id.in_(wanted[at : at + PARAMETERS_MOST])
+        with engine.connect() as connection:
+            rows = connection.execute(select(samples).where(some)).all()
+        found.update({row.id: SampleRow(*(getattr(row, name) for name in SampleRow._fields)) for row in rows})
+    newest_first = (found[key] for key in sorted(found, reverse=True))
+    return list({row.request_id: row for row in newest_first}.values())
 
 
 def of_pair(engine: Engine, request_id: str) -> SampleRow | None:

@@ -78,6 +78,7 @@ class Gateway:
         self.access_log = folder / "access.jsonl"
         self.log = folder / "gateway.log"
         self.port = self.admin_port = 0
+        self.token = ""
         self.pids: dict[str, int] = {}
         self._workers = workers
         self._drain_s = drain_s
@@ -134,8 +135,9 @@ class Gateway:
         return Client(self.port, **options)
 
     def admin(self, path: str) -> Any:
-        """JSON of the admin port."""
-        return call(self.admin_port, method="GET", path=path).json
+        """JSON of the admin port, asked with ``token`` if there is one."""
+        headers = [("Authorization", f"Bearer {self.token}")] if self.token else []
+        return call(self.admin_port, method="GET", path=path, headers=headers).json
 
     def ready(self) -> Any:
         """``/readyz``."""

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tests.cases.client import call
 from tests.cases.gateway import Gateway, policy, pool, wait_for, write_policy
 
 ALPHA, BETA = "m/alpha", "m/beta"
+SAMPLES_KEY = "correct horse battery staple"
 TOKENS = {"ann": "token-of-ann-5521", "bob": "token-of-bob-7718", "eve": "token-of-eve-9934"}
 INT4 = {"weights": "int4", "activations": "bf16", "kv_cache": "bf16", "method": "awq", "group_size": 128}
 
@@ -95,17 +97,20 @@ def make_policy(baseline: str, candidate: str, *, approvals: int = 0) -> dict[st
             {"name": name, "token": f"sha256:{hashlib.sha256(token.encode()).hexdigest()}", "role": role}
             for (name, token), role in zip(TOKENS.items(), ("approver", "approver", "operator"), strict=True)
         ],
+        records={"samples": {"keep": "incidents", "key": "env:SAMPLES_KEY_OF_TESTS"}},
     )
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, pools: tuple[Simulator, Simulator]) -> Iterator[Gateway]:
+def gateway(tmp_path: Path, pools: tuple[Simulator, Simulator], monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
     """Two workers in front of both pools."""
+    monkeypatch.setenv("SAMPLES_KEY_OF_TESTS", SAMPLES_KEY)
     baseline, candidate = pools
     candidate.fault()
     write_policy(tmp_path / "policy.yaml", make_policy(baseline.url, candidate.url))
-    running = Gateway(tmp_path, tmp_path / "policy.yaml", workers=2).start()
-    yield running
+    running = Gateway(tmp_path, tmp_path / "policy.yaml", workers=2)
+    running.token = TOKENS["eve"]
+    yield running.start()
     running.stop()
 
 
@@ -235,9 +240,32 @@ async def test_a_pool_that_breaks_json_in_one_bucket_leaves_that_bucket_and_only
     assert events[0]["event"] == "fail"
     assert "json" in events[0]["reason"] or "hard_answers" in events[0]["reason"]
     assert events[0]["evidence"]["requests"]
-    incident = gateway.admin("/api/v1/rollouts/int4-all/incident?bucket=m/alpha")
-    assert incident["requests"]
     assert load.broken == []
+    await until(lambda: bundle(gateway)["replayable"], "a text of the incident is kept")
+    check_that_it_replays(bundle(gateway))
+
+
+def bundle(gateway: Gateway) -> dict[str, Any]:
+    """The incident of the bucket that broke, as ``quantgate rollout incident`` prints it."""
+    code, said = rollout_cli(gateway, "eve", "incident", "int4-all", ALPHA)
+    assert code == 0, said
+    return dict(json.loads(said))
+
+
+def check_that_it_replays(incident: dict[str, Any]) -> None:
+    """The line in the bundle runs as it stands, and shows what was wrong: both pools get exactly those requests."""
+    program, *words = shlex.split(incident["replay"])
+    assert program == "quantgate"
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", *words, "--json"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = {pool["pool"]: pool for pool in json.loads(done.stdout)["pools"]}
+    assert set(found) == {"bf16", "bf16 (again)", "int4"}
+    asked = len(incident["replayable"])
+    assert {pool["sent"] for pool in found.values()} == {asked}
+    assert found["bf16"]["checks_failed"] == {}
+    assert found["int4"]["checks_failed"]["format_error"]["value"] == 1.0
 
 
 async def test_killed_in_the_middle_of_a_trip_everything_is_found_again(

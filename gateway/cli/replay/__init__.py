@@ -1,13 +1,13 @@
 """``quantgate replay``: the same requests to several pools, and how far their answers agree.
 
-Owns options and printing. `given` reads what is sent, `targets` where to, `sending` sends, `comparing` compares.
+Owns options and printing. `given` reads what is sent, `kept` finds stored samples and their key, `targets` where to,
+`sending` sends, `comparing` compares.
 Nothing is ever sent without a target named on the command line. Exit status: 0 = replayed (whatever the result),
 2 = wrong options, or nothing to replay.
 """
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,14 +23,15 @@ from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.cli.replay.comparing import Results, Totals
-from gateway.cli.replay.given import Item, from_file, from_samples, sendable
+from gateway.cli.replay.given import Item, from_file, sendable
+from gateway.cli.replay.kept import DEFAULT_KEY, Kept
 from gateway.cli.replay.sending import Reply, Sender, Target, bounded
 from gateway.cli.replay.targets import TargetError, named, of_policy
-from gateway.cli.stored import StoredError, open_database, said
+from gateway.cli.stored import StoredError, said
 from gateway.core.report import Verdict
 from gateway.core.report.layout import duration
 from gateway.errors import PolicyRejectedError
-from gateway.policy.secret import SecretError, secrets_of
+from gateway.policy.secret import SecretError
 from gateway.store.engine import StoreError
 
 REPLAYED, UNUSABLE = 0, 2
@@ -43,11 +44,15 @@ def replay(
     file: Annotated[Path | None, typer.Argument(help="JSONL of request bodies, or OpenAI's batch format.")] = None,
     *,
     samples: Annotated[bool, typer.Option("--samples", help="Replay stored samples instead of a file.")] = False,
+    requests: Annotated[str, typer.Option(help="The samples of these requests: ids, with commas.")] = "",
     database: Annotated[str | None, typer.Option(help="Where samples are: a URL, or env:NAME.")] = None,
-    state_dir: Annotated[Path, typer.Option(help="Or the gateway's state directory.")] = Path("var/quantgate"),
-    samples_key: Annotated[str, typer.Option(help="Key that opens samples: env:NAME or file:PATH.")] = (
-        "env:QUANTGATE_SAMPLES_KEY"
-    ),
+    state_dir: Annotated[
+        Path | None, typer.Option(help="Or the gateway's state directory. Default: as --config says; var/quantgate.")
+    ] = None,
+    samples_key: Annotated[
+        str | None,
+        typer.Option(help=f"Key that opens samples: env:NAME or file:PATH. Default: as --config says; {DEFAULT_KEY}."),
+    ] = None,
     bucket: Annotated[str, typer.Option(help="Samples of this bucket.")] = "",
     from_pool: Annotated[str, typer.Option(help="Samples that this pool answered.")] = "",
     tenant: Annotated[str, typer.Option(help="Samples of this tenant.")] = "",
@@ -68,9 +73,14 @@ def replay(
     """Send stored or given requests to chosen pools and compare the answers with the first pool's."""
     try:
         targets = _targets(pool or [], config, to, model, key)
-        items = _items(
-            file, samples, database, state_dir, samples_key, bucket=bucket, pool=from_pool, tenant=tenant, most=most
-        )
+        ids = [name.strip() for name in requests.split(",") if name.strip()]
+        if (samples or bool(ids)) == (file is not None):
+            raise TargetError("say what is replayed: a FILE, --samples, or --requests")
+        if file is not None:
+            items = _checked(from_file(file)[:most])
+        else:
+            kept = Kept(config, database, state_dir, samples_key)
+            items = _checked(kept.requests(ids) if ids else kept.matching(bucket, from_pool, tenant, most))
         items = [msgspec.structs.replace(item, task=item.task or task) for item in items]
         results = _run(
             items, targets, noise=noise, at_once=at_once, timeout_s=timeout_s, output=output, answers=answers
@@ -103,16 +113,8 @@ def _targets(pools: Sequence[str], config: Path | None, to: str, model: str | No
     return targets
 
 
-def _items(
-    file: Path | None, samples: bool, database: str | None, state_dir: Path, samples_key: str, *, most: int, **of: str
-) -> list[Item]:
-    if samples == (file is not None):
-        raise TargetError("say what is replayed: a FILE, or --samples")
-    if file is not None:
-        items = from_file(file)[:most]
-    else:
-        secret = secrets_of(os.environ, Path.cwd())(samples_key)
-        items = from_samples(open_database(database, state_dir), secret, most=most, **of)
+def _checked(items: list[Item]) -> list[Item]:
+    """The items, if any of them can be sent."""
     if not any(True for _ in sendable(items)):
         why = f": {items[0].id}: {items[0].problem}" if items else ""
         raise TargetError(f"there is nothing to replay{why}")

@@ -4,7 +4,7 @@ Owns reading and opening them; what cannot be replayed is kept with the reason, 
 ``quantgate replay``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from sqlalchemy import Engine
 
 from gateway.cli.ask import UnusableError, guessed_path
 from gateway.model.enums import Api
+from gateway.store import samples
 from gateway.store.engine import StoreError
 from gateway.store.records import Filter, page
-from gateway.store.samples import Sealer, find
+from gateway.store.samples import SampleRow, Sealer, find
 
 PATHS = {
     Api.CHAT.value: "/v1/chat/completions",
@@ -73,9 +74,21 @@ def _item(name: str, path: str, body: dict[str, Any]) -> Item:
 
 def from_samples(engine: Engine, key: str, *, bucket: str, pool: str, tenant: str, most: int) -> list[Item]:
     """Stored samples, oldest first. Raises ``StoreError`` if the key is unusable or opens none of them."""
+    return _opened(engine, key, find(engine, bucket=bucket, pool=pool, tenant=tenant, most=most))
+
+
+def of_requests(engine: Engine, key: str, request_ids: Sequence[str]) -> list[Item]:
+    """The stored samples of these requests, oldest first; those without one say so. Raises as ``from_samples``."""
+    rows = samples.of_requests(engine, request_ids)
+    kept = {row.request_id for row in rows}
+    lost = [Item(name, problem="its texts were not kept, or not until now") for name in request_ids if name not in kept]
+    return _opened(engine, key, rows) + lost
+
+
+def _opened(engine: Engine, key: str, rows: Sequence[SampleRow]) -> list[Item]:
     sealer = Sealer(key)
     items = []
-    for row in reversed(find(engine, bucket=bucket, pool=pool, tenant=tenant, most=most)):
+    for row in reversed(rows):
         try:
             sample = sealer.open(row.request_id, row.sealed)
         except StoreError as error:

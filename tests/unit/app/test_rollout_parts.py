@@ -35,7 +35,8 @@ def parts(tmp_path: Path) -> RolloutParts:
 
     evidence = Evidence(tmp_path, processes=0, monotonic=wall, wall=wall, rand=lambda: 0.5)
     publisher = Publisher(Durable(tmp_path), compiled, wall)
-    made = RolloutParts(tmp_path, evidence=evidence, publisher=publisher, metrics=Metrics(), wall=wall)
+    policy = tmp_path / "p.yaml"
+    made = RolloutParts(tmp_path, config=policy, evidence=evidence, publisher=publisher, metrics=Metrics(), wall=wall)
     recorder = Recorder()
     hub = Hub(publisher, Metrics(), recorder, lambda _: None, lambda _: None, starts=made.take_starts)
     link = Link(tmp_path / "s", hub)
@@ -43,7 +44,7 @@ def parts(tmp_path: Path) -> RolloutParts:
         link,
         Probes(link.broadcast, ADAPTERS, wall, lambda: 0.5),
         recorder,
-        Reloader(tmp_path / "p.yaml", load_snapshot, publisher, wall),
+        Reloader(policy, load_snapshot, publisher, wall),
     )
     recorder.subscribe("evidence", evidence.take_outcomes)
     made.recorder = recorder  # type: ignore[attr-defined]

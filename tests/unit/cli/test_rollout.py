@@ -170,3 +170,12 @@ def test_a_token_that_is_not_set_is_named(admin: Admin, monkeypatch: pytest.Monk
     assert done.exit_code == UNUSABLE
     assert "QUANTGATE_TOKEN" in done.output
     assert admin.asked == []
+    admin.answers["/api/v1/rollouts"] = (200, STATUS)
+    assert CliRunner().invoke(app, ["rollout", "status", "--admin", admin.address]).exit_code == DONE
+
+
+def test_reading_sends_the_token_too(admin: Admin) -> None:
+    """Where the policy names operators, the API asks for one."""
+    admin.answers["/api/v1/rollouts"] = (200, STATUS)
+    assert run(admin, "status")[0] == DONE
+    assert admin.asked[-1][3] == "Bearer t-1"

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.control.access import Access
 from gateway.control.api_rollouts import RolloutsApi
+from gateway.control.incident import Places
 from gateway.core.rollout import State
 from gateway.model.proving import Operator
 from tests.unit.control.rollout_served import BUCKET, Served
@@ -44,7 +45,13 @@ async def api(tmp_path: Path) -> AsyncIterator[tuple[Served, Api]]:
     access.configure(Operator(name, hashlib.sha256(f"{name}-token".encode()).digest(), role) for name, role in roles)
     application = web.Application()
     application.router.add_routes(
-        RolloutsApi(served.service, access, lambda: served.database, lambda: served.now_s).routes()
+        RolloutsApi(
+            served.service,
+            access,
+            lambda: served.database,
+            lambda: served.now_s,
+            lambda: Places(Path("/etc/policy"), tmp_path),
+        ).routes()
     )
     async with TestClient(TestServer(application)) as client:
         yield served, Api(client)
@@ -79,7 +86,7 @@ async def test_two_different_people_promote_and_one_operator_rolls_back(api: tup
 
 
 async def test_status_tells_what_is_missing_and_an_incident_names_its_requests(api: tuple[Served, Api]) -> None:
-    """Reading needs no token."""
+    """And none can be replayed whose text was not kept."""
     served, client = api
     await served.until(State.STEPPING)
     await served.seconds(15)
@@ -95,6 +102,7 @@ async def test_status_tells_what_is_missing_and_an_incident_names_its_requests(a
     assert status == 200
     assert incident["requests"]
     assert incident["event"]["event"] == "fail"
+    assert (incident["replayable"], incident["replay"]) == ([], "")
 
 
 @pytest.mark.parametrize(

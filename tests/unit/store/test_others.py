@@ -53,6 +53,15 @@ def test_samples_are_sealed_and_open_only_with_their_key_and_id(engine: Engine) 
     assert [found.request_id for found in samples.find(engine, bucket="b")] == ["r-1"]
 
 
+def test_samples_of_certain_requests(engine: Engine) -> None:
+    """Newest first, one a request, however many are asked for."""
+    rows = [SampleRow(name, 1.0, 100.0, "t", "b", "p", why, b"x") for name, why in (("a", "incident"), ("b", "share"))]
+    samples.inserter(engine).add([*rows, rows[0]._replace(reason="pair")])
+    wanted = ["b", "gone", "a", *(f"q{number}" for number in range(17_000))]
+    assert [found.request_id for found in samples.of_requests(engine, wanted)] == ["a", "b"]
+    assert samples.of_requests(engine, []) == []
+
+
 def test_a_short_key_is_refused_with_the_mend() -> None:
     """A key that could be guessed is no key."""
     with pytest.raises(StoreError, match="openssl rand"):

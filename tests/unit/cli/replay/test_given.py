@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cli.replay.given import Item, from_file, from_samples, sendable
+from gateway.cli.replay.given import Item, from_file, from_samples, of_requests, sendable
 from gateway.store import samples
 from gateway.store.engine import StoreError, open_engine, url_of
 from gateway.store.migrate import upgrade
@@ -97,6 +97,18 @@ def test_samples_are_opened_with_their_task(tmp_path: Path) -> None:
     assert "generates no answer" in found["vectors"].problem
     assert "another key sealed it" in found["foreign"].problem
     assert kept.items(pool="none") == {}
+
+
+def test_the_samples_of_certain_requests_and_no_others(tmp_path: Path) -> None:
+    """A request whose texts are gone is told, not left out."""
+    kept = Kept(tmp_path)
+    for name in ("a", "b", "c"):
+        kept.add(name, json.dumps(chat(name)).encode())
+    found = of_requests(kept.engine, KEY, ["c", "gone", "a"])
+    assert [item.id for item in found] == ["a", "c", "gone"]
+    assert found[0].body == chat("a")
+    assert "not kept" in found[2].problem
+    assert [item.id for item in sendable(found)] == ["a", "c"]
 
 
 def test_a_key_that_opens_nothing_is_an_error(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ def test_stored_samples_with_their_key(tmp_path: Path, monkeypatch: pytest.Monke
         assert pool.asked == []
         monkeypatch.setenv("QUANTGATE_SAMPLES_KEY", KEY)
         run(*where)
-    assert pool.asked == [chat("stored")]
+        run("--requests", "s1,gone", *where[1:])
+        assert "nothing to replay: gone: its texts were not kept" in run("--requests", "gone", *where[1:], code=2)
+    assert pool.asked == [chat("stored")] * 2
 
 
 def test_pools_of_a_policy(requests: str, tmp_path: Path) -> None:
@@ -105,7 +107,12 @@ def test_nothing_is_sent_by_accident(requests: str, arguments: list[str], words:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [([], "a FILE, or --samples"), (["FILE", "--samples"], "a FILE, or --samples"), (["/nowhere.jsonl"], "nowhere")],
+    [
+        ([], "a FILE, --samples, or --requests"),
+        (["FILE", "--samples"], "a FILE, --samples, or --requests"),
+        (["FILE", "--requests", "a"], "a FILE, --samples, or --requests"),
+        (["/nowhere.jsonl"], "nowhere"),
+    ],
 )
 def test_what_is_replayed_must_be_said(requests: str, arguments: list[str], words: str) -> None:
     """One source."""
