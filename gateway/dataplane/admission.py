@@ -13,7 +13,7 @@ from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.forward import Forwarder
 from gateway.errors import ApiError
 from gateway.model.enums import Result
-from gateway.model.table import Limits
+from gateway.model.table import Limits, Tenant
 from gateway.wire.wheel import Wheel
 
 FULL = "Every pool that may serve this request is at its limit, and so is the queue."
@@ -124,6 +124,15 @@ class Admission:
             self._board.charge(row, now, 0, used - charged)  # they came to be since then, and count from now on
         elif used < charged and (used or not exchange.attempts):
             self._board.charge(row, exchange.wall_at, 0, used - charged)
+
+    def count(self, tenant: Tenant, wall_s: float) -> None:
+        """Count what is no request to a pool, such as feedback, as one of the tenant's requests a minute."""
+        most = tenant.limits.requests_per_minute
+        if most is None or tenant.slot < 0:
+            return
+        if self._board.used(tenant.slot, wall_s)[0] + 1 > most:
+            raise _limited("requests per minute", most, wall_s)
+        self._board.charge(tenant.slot, wall_s, 1, 0)
 
     def _charge(self, exchange: Exchange) -> None:
         caller, profile = exchange.caller, exchange.profile

@@ -229,6 +229,12 @@ class Worker:
         return self.admission.queued > 0 or self._lag_s > BUSY_LAG_S
 
     def _say(self, feedback: Feedback) -> None:
+        """Raises ``ApiError`` if the tenant has said as much as it may this minute."""
+        current = self.pipeline.current
+        table = current.generation.table if current is not None else None
+        tenant = (table.tenants.get(feedback.tenant) or table.anonymous) if table is not None else None
+        if tenant is not None:
+            self.admission.count(tenant, feedback.at)
         self.link.say(feedback)
 
     def _finished(self, exchange: Exchange, result: Result, status: int) -> None:

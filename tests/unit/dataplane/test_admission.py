@@ -50,6 +50,18 @@ async def test_requests_per_minute(make: Make, first: Upstream) -> None:
     assert (await plane.ask(CHAT)).status == 200  # somebody else's limit is somebody else's
 
 
+async def test_feedback_counts_as_a_request_of_its_tenant(make: Make, first: Upstream) -> None:
+    """Or it would be a way around the limit, and a way to fill control's memory."""
+    plane = await make({"a": [first.url]}, tenants=limited(requests_per_minute=2))
+    word = {"request_id": "x-1", "label": "bad"}
+    replies = [await plane.ask(word, "/v1/feedback", authorization=f"Bearer {KEY}") for _ in range(3)]
+    assert [reply.status for reply in replies] == [202, 202, 429]
+    assert (replies[2].code, len(plane.worker.link._words)) == ("rate_limit_exceeded", 2)
+    assert 1 <= int(replies[2].header["retry-after"]) <= 61
+    assert (await plane.ask(CHAT, authorization=f"Bearer {KEY}")).status == 429
+    assert (await plane.ask(word, "/v1/feedback")).status == 202  # callers without a key have no limit here
+
+
 async def test_tokens_per_minute_count_what_was_really_used(make: Make, first: Upstream) -> None:
     """The estimate is charged at once and corrected by the runtime's usage."""
     plane = await make({"a": [first.url]}, tenants=limited(tokens_per_minute=30))
