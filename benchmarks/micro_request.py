@@ -9,6 +9,7 @@ several rounds, because other load only ever adds.
 import argparse
 import asyncio
 import cProfile
+import hashlib
 import json
 import pstats
 import random
@@ -16,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.contenders import KEY, POLICY
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.sizing import Sizes
 from gateway.dataplane.worker import Worker, WorkerOptions
@@ -24,28 +26,7 @@ from gateway.policy.load import load
 from gateway.wire.client import ClientConnection
 from gateway.wire.server import ServerConnection
 
-POLICY = """
-version: 1
-models: {m: {context_window: 131072}}
-pools:
-  bf16:
-    model: m
-    runtime: openai
-    precision: {weights: bf16, activations: bf16, kv_cache: bf16}
-    endpoints: ["http://127.0.0.1:9001"]
-tenants: {anonymous: {allow: true}}
-classify:
-  lengths: {short: 2k, medium: 8k, long: 32k, huge: 128k}
-  tasks:
-    - {task: code, text: ['```', '\\bdef \\w+\\(']}
-    - {task: rag, system: ['(?i)answer .*only from the (context|documents)']}
-  tools: {privileged: ["payment_*", "delete_*", "shell", "*.write"]}
-  buckets: {by: [model, length, task, tools, adapter, tier], most: 200}
-constraints:
-  - {name: privileged-tools-stay-bf16, when: {tools: {privilege: high}}, require: {weights: [bf16, fp16]}}
-  - {name: long-context-no-kv-quant, when: {context_tokens: {gte: 32k}}, require: {kv_cache: [bf16, fp16]}}
-routes: [{name: default, pools: [bf16]}]
-"""
+SLOTS = {"tenant:bench": 0, "endpoint:bf16/0": 1, "endpoint:fp8/0": 2, "endpoint:int4/0": 3}
 
 
 class FakeTransport:
@@ -129,7 +110,8 @@ async def main():
     parser.add_argument("--count", type=int, default=3000)
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
-    (folder / "p.yaml").write_text(POLICY)
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    (folder / "p.yaml").write_text(POLICY.format(backend=9001, digest=digest, checked="0%"))
     loaded = load(folder / "p.yaml")
     options = WorkerOptions(0, 1, "127.0.0.1", 0, folder / "s", folder, 1, "x-")
     worker = Worker(
@@ -141,9 +123,8 @@ async def main():
         secret=lambda _: "",
         log_error=lambda w, e: print(w, repr(e)),
     )
-    table = compile_table(loaded.document, 1, {"tenant:anonymous": 0, "endpoint:bf16/0": 1}, lambda _: "")
+    table = compile_table(loaded.document, 1, SLOTS, lambda _: "")
     worker._apply((table, Keyring(table), Sizes(table)))
-    view = next(iter(worker.fleet.views.values()))
     server = ServerConnection(worker.context)
     server.connection_made(FakeTransport())
     upstream = ClientConnection()
@@ -154,8 +135,8 @@ async def main():
 
     def one():
         upstream.idle_since = time.monotonic()
-        if not view.connections._idle:
-            view.connections._idle.append(upstream)
+        for view in worker.fleet.views.values():
+            view.connections._idle[:] = [upstream]
         server.data_received(raw)
         if args.stream:
             upstream.data_received(HEAD)

@@ -1,7 +1,8 @@
 """Bytes of what the gateway says: its own errors, its headers, and which of a pool's fields reach the client."""
 
+from gateway.core.retry import of_status
 from gateway.errors import ApiError
-from gateway.wire.http import HOP_BY_HOP, Headers, named_by_connection
+from gateway.wire.http import HOP_BY_HOP, AnswerHead, Headers, named_by_connection
 
 JSON = b"Content-Type: application/json\r\n"
 SSE_FIELDS = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
@@ -71,3 +72,18 @@ def fields_to_pool(headers: Headers) -> bytes:
             continue
         lines.append(b"%b: %b\r\n" % (name, value))
     return b"".join(lines)
+
+
+class Passed:
+    """What an answer's head comes to; answers with the same head share it."""
+
+    __slots__ = ("failure", "fields", "streamed")
+
+    def __init__(self, head: AnswerHead) -> None:
+        content_type = b""
+        for name, value in head.headers:
+            if name == b"content-type":
+                content_type = value
+        self.failure = of_status(head.status)
+        self.streamed = content_type[:17].lower() == b"text/event-stream"
+        self.fields = fields_to_client(head.headers, sse=self.streamed)

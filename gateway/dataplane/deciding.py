@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gateway.core.arms import assign, share_of
+from gateway.core.arms import ROLLED_BACK, assign, share_of
 from gateway.core.decide import decide, fits_perhaps
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.exchange import Exchange
@@ -45,7 +45,11 @@ class Deciding:
         """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
         key = exchange.conversation or exchange.request_id.encode()
         plan = exchange.generation.rollouts[rollout]
-        return assign(plan, decision, key, share_of(self.shares, plan.identity, profile.bucket))
+        share = share_of(self.shares, plan.identity, profile.bucket)
+        if share == ROLLED_BACK and exchange.generation.table.settings.response_headers:
+            # On answers and refusals alike: what is slower or refused now is so because of this.
+            exchange.extra_fields += b"x-quantgate-rolled-back: %b\r\n" % plan.candidate.encode()
+        return assign(plan, decision, key, share)
 
     def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
         """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
@@ -84,4 +88,6 @@ def _no_pool(decision: Decision) -> ApiError:
     named = list(dict.fromkeys(f"{exclusion.by} ({exclusion.reason})" for exclusion in decision.exclusions))
     why = "; ".join(named[:4]) if named else "no route of the policy matches it"
     message = f"No pool may serve this request: {why}."
+    if any(exclusion.by == TOOL_LOOP for exclusion in decision.exclusions):
+        message += " A new conversation may begin on what is permitted now."
     return ApiError(503, "no_eligible_pool", message, headers=(("Retry-After", "30"),))

@@ -12,6 +12,7 @@ from gateway.core.tokens import Estimate
 from gateway.dataplane.answers import error_fields
 from gateway.dataplane.fleet import EndpointView, Generation
 from gateway.dataplane.identity import Caller
+from gateway.dataplane.known import Known
 from gateway.errors import ApiError
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
@@ -84,6 +85,7 @@ class Exchange:
         "finished",
         "generation",
         "job",
+        "known",
         "longest_gap_s",
         "mirrored",
         "on_finish",
@@ -127,6 +129,7 @@ class Exchange:
         self.body = request.body
         self.bytes_in = len(request.body)
         self.caller: Caller | None = None
+        self.known: Known | None = None
         self.capture: Taking | None = None
         self.capture_for_pair = False  # kept for a shadow pair only: the checks did not ask for it
         self.job: Job | None = None

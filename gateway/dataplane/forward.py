@@ -11,7 +11,7 @@ import orjson
 from gateway.core.breaker import RetryBudget
 from gateway.core.edit import rewrite, rewrite_form, wants_usage
 from gateway.core.retry import MEANINGS, parse_retry_after
-from gateway.dataplane.answers import JSON, fields_to_client, fields_to_pool
+from gateway.dataplane.answers import JSON, fields_to_client
 from gateway.dataplane.attempt import Attempt
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
@@ -224,15 +224,15 @@ def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes,
         wanted = pool.upstream_model or pool.model
     ask_usage = exchange.strips_usage = pool.stream_usage and wants_usage(facts)
     renamed = wanted if facts.model and wanted != facts.model else None
-    content_type = (request.fields.get(b"content-type") or b"").decode("latin-1") if exchange.api is Api.AUDIO else ""
-    if renamed is not None and content_type[:10].lower() == "multipart/":
-        body = rewrite_form(body, content_type, model=renamed)
+    known = exchange.known
+    if renamed is not None and exchange.api is Api.AUDIO and known is not None and known.is_form:
+        body = rewrite_form(body, known.content_type, model=renamed)
     elif ask_usage or renamed is not None:
         body = rewrite(body, model=renamed, ask_usage=ask_usage)
     fields = exchange.pool_fields
     if fields is None:
-        fields = fields_to_pool(request.headers)
-        if request.fields.get(b"x-request-id") is None:
+        fields = known.pool_fields if known is not None else b""
+        if known is None or not known.named:
             fields += b"x-request-id: %b\r\n" % exchange.request_id.encode()
         exchange.pool_fields = fields
     head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n" % (

@@ -9,7 +9,7 @@ from gateway.model.enums import Result
 from gateway.model.facts import Profile
 from gateway.model.pair import Leg
 from gateway.model.proving import Shadow
-from gateway.wire.http import Request
+from gateway.wire.http import Head, Request
 
 TOO_LONG = "too_long"
 
@@ -131,12 +131,8 @@ def baseline_of(exchange: Exchange, result: Result, baseline: str) -> Leg | Even
 
 def request_of(origin: Exchange, now: float) -> Request:
     """A request that the forwarder can send again: the client's line without its query, none of its fields."""
-    request = Request()
-    request.method, request.target = origin.request.method, origin.request.target.partition(b"?")[0]
-    request.headers, request.fields = [], {}
-    request.body, request.http11, request.keep_alive = b"", True, True
-    request.received_at = now
-    return request
+    head = Head(origin.request.method, origin.request.target.partition(b"?")[0], [])
+    return Request(head, b"", now)
 
 
 def fields_of(origin: Exchange, rule: Shadow, request_id: str) -> bytes:

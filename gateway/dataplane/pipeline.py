@@ -5,7 +5,6 @@ text are understood in a thread, so that nothing on the loop takes longer than a
 before the decision.
 """
 
-import re
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
@@ -22,6 +21,7 @@ from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
+from gateway.dataplane.known import IDENTITY, Known
 from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
@@ -33,8 +33,6 @@ from gateway.wire.server import ServerConnection
 
 INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
 
-_TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-")  # W3C trace context; only ids get into records
-
 _RESULTS = {
     401: Result.UNAUTHORIZED,
     403: Result.UNAUTHORIZED,
@@ -43,9 +41,6 @@ _RESULTS = {
     500: Result.INTERNAL,
     503: Result.NO_POOL,
 }
-
-
-IDENTITY = b"identity"
 
 
 class Current:
@@ -106,14 +101,16 @@ class Pipeline:
             error = ApiError(503, "starting", "The gateway has no policy yet.", headers=(("Retry-After", "1"),))
             connection.answer(503, error_fields(error), error.body())
             return None
-        path = request.target.partition(b"?")[0]
-        api = openai.api_of(request.method.decode("latin-1"), path.decode("latin-1"))
-        if api is None:
-            if path == PATH and request.method == b"POST":
-                self._feedback(current, connection, request)
+        known = request.head.derived
+        if isinstance(known, Known) and known.keyring is current.keyring:
+            api = known.api
+        else:
+            known, path = None, request.target.partition(b"?")[0]
+            found = openai.api_of(request.method.decode("latin-1"), path.decode("latin-1"))
+            if found is None:
+                self._other(current, connection, request, path)
                 return None
-            answer_other(current.generation.table.settings, connection, request, path)
-            return None
+            api = found
         exchange = Exchange(
             connection,
             request,
@@ -125,7 +122,7 @@ class Pipeline:
         )
         exchange.began_at = self._clock()
         try:
-            self._begin(exchange, current)
+            self._begin(exchange, current, known)
         except Exception as error:  # a fault of ours may cost this request its answer, never the worker
             self.fault(exchange, error)
         return exchange
@@ -141,26 +138,39 @@ class Pipeline:
 
     # the steps
 
-    def _begin(self, exchange: Exchange, current: Current) -> None:
-        request = exchange.request
-        settings = exchange.generation.table.settings
-        if settings.cors_origins:
-            exchange.extra_fields += cors_fields(request.fields.get(b"origin"), settings.cors_origins)
-        exchange.caller = current.keyring.identify(request.fields)
-        trace = request.fields.get(b"traceparent")
-        if trace is not None:
-            exchange.trace_id = found[1].decode() if (found := _TRACE.match(trace)) else ""
-        if exchange.api is Api.MODELS:
+    def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
+        if path == PATH and request.method == b"POST":
+            self._feedback(current, connection, request)
+        else:
+            answer_other(current.generation.table.settings, connection, request, path)
+
+    def _begin(self, exchange: Exchange, current: Current, known: Known | None) -> None:
+        if known is None:
+            known = self._know(exchange, current)
+        exchange.known = known
+        exchange.caller = known.caller
+        exchange.trace_id = known.trace_id
+        exchange.extra_fields = known.cors
+        if known.api is Api.MODELS:
             self._models(exchange)
             return
-        if (
-            _coding_of(request) == IDENTITY and len(exchange.body) <= INLINE_BYTES
-        ):  # a few compressed bytes may be a body of the longest kind
+        # A few compressed bytes may be a body of the longest kind.
+        if known.coding == IDENTITY and len(exchange.body) <= INLINE_BYTES:
             self._understand(exchange, current.sizes)
             self._decide(exchange)
         else:
             future = self._executor.submit(self._understand, exchange, current.sizes)
             future.add_done_callback(lambda done: self._soon(lambda: self._understood(exchange, done)))
+
+    def _know(self, exchange: Exchange, current: Current) -> Known:
+        """Who calls, and what else the head says; kept for the next request with the same head."""
+        head, table = exchange.request.head, exchange.generation.table
+        origins = table.settings.cors_origins
+        if origins:  # a page must be able to read that its key is unknown
+            exchange.extra_fields = cors_fields(head.fields.get(b"origin"), origins)
+        path = head.target.partition(b"?")[0]
+        head.derived = known = Known(head, path, exchange.api, table, current.keyring)
+        return known
 
     def _understood(self, exchange: Exchange, done: "Future[None]") -> None:
         if exchange.finished:
@@ -173,21 +183,17 @@ class Pipeline:
 
     def _understand(self, exchange: Exchange, sizes: Sizes) -> None:
         """Body → facts → profile. Runs in a thread for long bodies; touches nothing but the exchange."""
-        request, caller, table = exchange.request, exchange.caller, exchange.generation.table
+        known, table = exchange.known, exchange.generation.table
         if exchange.finished:
             return  # the client left while this waited for its turn
-        assert caller is not None  # noqa: S101 - identified before
-        coding = _coding_of(request)
-        if coding != IDENTITY:
-            exchange.body = decoded(request.body, coding, table.settings.max_body_bytes)
-        content_type = request.fields.get(b"content-type") or b"application/json"
-        session = request.fields.get(b"x-quantgate-session")
-        reading: Reading = openai.read(exchange.api, exchange.body, content_type.decode("latin-1"), session=session)
+        assert known is not None  # noqa: S101 - identified before
+        caller = known.caller
+        if known.coding != IDENTITY:
+            exchange.body = decoded(exchange.request.body, known.coding, table.settings.max_body_bytes)
+        reading: Reading = openai.read(exchange.api, exchange.body, known.content_type, session=known.session)
         facts = exchange.facts = reading.facts
         exchange.conversation = caller.conversation(facts.conversation)
-        names = table.names
-        hint = request.fields.get(b"x-quantgate-task") if caller.tenant.trusted else None
-        model = names.get(facts.model, ("", None))[0]
+        model = table.names.get(facts.model, ("", None))[0]
         estimate = exchange.estimate = self._sizing.estimate(sizes, model, reading)
         at_least = None
         if facts.turns > 1:
@@ -199,7 +205,7 @@ class Pipeline:
             reading.texts,
             caller.principal,
             estimate.tokens,
-            hint=hint.decode("latin-1") if hint else None,
+            hint=known.hint,
             at_least=at_least,
         )
 
@@ -276,8 +282,3 @@ class Pipeline:
         self._on_finish(exchange, result, status)
         if exchange.job is not None:
             self.mirror.primary_ended(exchange.job, exchange, result)
-
-
-def _coding_of(request: Request) -> bytes:
-    """What the body is compressed with."""
-    return request.fields.get(b"content-encoding", IDENTITY).strip().lower()

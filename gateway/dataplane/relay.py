@@ -15,13 +15,13 @@ import orjson
 from gateway.core import sse
 from gateway.core.answer import AnswerInfo, answer_info
 from gateway.core.retry import of_status
-from gateway.dataplane.answers import DONE, fields_to_client
+from gateway.dataplane.answers import DONE, Passed
 from gateway.dataplane.attempt import Attempt, State
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.errors import error_body
 from gateway.model.enums import Api, Failure, Result
-from gateway.wire.http import Headers
+from gateway.wire.http import AnswerHead, Headers
 
 if TYPE_CHECKING:
     from gateway.dataplane.forward import Forwarder
@@ -35,7 +35,7 @@ ENDS_WITH_DONE = frozenset({Api.CHAT, Api.COMPLETIONS})
 class Relay(Attempt):
     """The listener of one attempt's connection."""
 
-    __slots__ = ("_length", "_scanner", "_stripper", "body", "body_bytes", "failure", "headers")
+    __slots__ = ("_length", "_passed", "_scanner", "_stripper", "body", "body_bytes", "failure", "headers")
 
     def __init__(self, forwarder: "Forwarder", exchange: Exchange, pool: PoolView, view: EndpointView) -> None:
         super().__init__(forwarder, exchange, pool, view)
@@ -44,22 +44,22 @@ class Relay(Attempt):
         self.body_bytes = 0
         self.failure: Failure | None = None
         self._length: int | None = None
+        self._passed: Passed | None = None
         self._scanner: sse.Scanner | None = None
         self._stripper: sse.UsageStripper | None = None
 
     # wire.client.Listener
 
-    def on_head(self, status: int, headers: Headers) -> None:
+    def on_head(self, head: AnswerHead, length: int | None) -> None:
         """The answer begins: what kind of answer it is decides how it is passed on."""
-        self.status, self.headers = status, headers
-        content_type = b""
-        for name, value in headers:
-            if name == b"content-type":
-                content_type = value
-            elif name == b"content-length":
-                self._length = int(value)
-        self.failure = of_status(status)
-        if self.failure is None and content_type[:17].lower() == b"text/event-stream":
+        passed = head.derived
+        if not isinstance(passed, Passed):
+            passed = head.derived = Passed(head)
+        self._passed = passed
+        self.status, self.headers = head.status, head.headers
+        self._length = length
+        self.failure = passed.failure
+        if self.failure is None and passed.streamed:
             facts = self.exchange.facts
             if not facts.stream:
                 self.failed(Failure.BAD_ANSWER, "The pool streamed although a whole answer was asked for.")
@@ -75,11 +75,18 @@ class Relay(Attempt):
     def on_body(self, data: bytes) -> None:
         """Bytes of the answer, as they come."""
         if self.state is State.FLOWING:
-            self._flow(data)
+            self._flow(data, b"")
         elif self.state is State.HOLDING:
             self._hold(data)
         elif self.state is State.COLLECTING:
             self._collect(data)
+
+    def on_chunk(self, data: bytes, frame: bytes) -> None:
+        """The usual piece of a stream: it goes on as it is framed."""
+        if self.state is State.FLOWING:
+            self._flow(data, frame)
+        else:
+            self.on_body(data)
 
     def on_end(self) -> None:
         """The answer is complete by its framing."""
@@ -153,7 +160,6 @@ class Relay(Attempt):
     def _commit(self, length: int | None, now: float) -> None:
         """From here on the answer is this endpoint's: send the head and what was held."""
         exchange = self.exchange
-        streamed = self.state is State.HOLDING
         self.state = State.FLOWING
         self.expect_bytes(now)
         held = b"".join(self.body)
@@ -163,9 +169,9 @@ class Relay(Attempt):
         self.forget_request()
         if self._stripper is not None:
             held = self._stripper.feed(held)
-        exchange.connection.begin(self.status, self._fields(sse_answer=streamed), length, held)
+        exchange.connection.begin(self.status, self._fields(), length, held)
 
-    def _flow(self, data: bytes) -> None:
+    def _flow(self, data: bytes, frame: bytes) -> None:
         scanner, exchange = self._scanner, self.exchange
         now = self.forwarder.clock()
         self.due = min(now + self.idle_s, self.total_due)
@@ -180,9 +186,11 @@ class Relay(Attempt):
                 exchange.content_at = exchange.content_last_at = now
         if exchange.capture is not None:
             exchange.capture.add(data)
-        if self._stripper is not None:
-            data = self._stripper.feed(data)
-        exchange.connection.send(data)
+        passed = data if self._stripper is None else self._stripper.feed(data)
+        if frame and passed is data:
+            exchange.connection.pass_on(data, frame)
+        else:
+            exchange.connection.send(passed)
 
     def _error_event(self, error: dict[str, object]) -> None:
         """The stream's first word is an error: the client gets its real status, or another endpoint is tried."""
@@ -209,7 +217,7 @@ class Relay(Attempt):
         exchange.usage = answer_info(body)
         if exchange.capture is not None:
             exchange.capture.add(body)
-        fields = self._fields(sse_answer=False)
+        fields = self._fields()
         self.forwarder.succeeded(self)
         exchange.connection.answer(self.status, fields, body)
         exchange.finish(Result.OK, self.status)
@@ -272,7 +280,7 @@ class Relay(Attempt):
         self.exchange.events = scanner.events
         return info
 
-    def _fields(self, *, sse_answer: bool) -> bytes:
-        forwarder = self.forwarder
-        theirs = fields_to_client(self.headers, sse=sse_answer)
+    def _fields(self) -> bytes:
+        forwarder, passed = self.forwarder, self._passed
+        theirs = passed.fields if passed is not None else b""
         return theirs + forwarder.own_fields(self.exchange, self.pool.pool)

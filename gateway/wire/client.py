@@ -5,47 +5,31 @@ The listener hears ``on_head`` once, ``on_body`` for every read with body bytes,
 """
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any
 
 import httptools
 
-from gateway.wire.http import Headers
+from gateway.wire.http import AnswerHead, Headers
+from gateway.wire.listener import Listener
+from gateway.wire.repeats import KnownAnswers
 
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 MAX_HEAD_BYTES = 128 * 1024  # a pool's answer head beyond this is broken, and must not eat memory
-
-
-class Listener(Protocol):
-    """Who waits for an answer."""
-
-    def on_head(self, status: int, headers: Headers) -> None:
-        """Status and fields, names lower-case. 1xx answers are not reported."""
-        ...
-
-    def on_body(self, data: bytes) -> None:
-        """Decoded body bytes of one read, joined."""
-        ...
-
-    def on_end(self) -> None:
-        """The answer is complete by its framing."""
-        ...
-
-    def on_lost(self, answered: bool, reason: str) -> None:
-        """The connection ended before the answer did; ``answered`` = at least one byte of it had come."""
-        ...
-
-    def on_writable(self, writable: bool) -> None:
-        """The request's bytes flow (True) or wait for the pool to read them (False)."""
-        ...
 
 
 class ClientConnection(asyncio.Protocol):
     """One kept-alive connection to an endpoint."""
 
     __slots__ = (
+        "_between_chunks",
         "_complete",
+        "_data",
+        "_fed",
         "_head_bytes",
         "_headers",
         "_keep_alive",
+        "_known",
+        "_length",
         "_listener",
         "_parser",
         "_parts",
@@ -59,7 +43,8 @@ class ClientConnection(asyncio.Protocol):
         "used",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownAnswers | None = None) -> None:
+        self._known = known if known is not None else KnownAnswers()
         self.transport: Any = None
         self.idle_since = 0.0
         self.used = 0
@@ -71,8 +56,12 @@ class ClientConnection(asyncio.Protocol):
         self._parser: Any = httptools.HttpResponseParser(self)
         self._headers: Headers = []
         self._parts: list[bytes] = []
+        self._data = b""  # the read in hand, if it begins an answer
         self._head_bytes = 0
+        self._length: int | None = None
         self._status = 0
+        self._fed = False  # the parser has seen a byte of this answer
+        self._between_chunks = False
         self._started = False
         self._complete = False
         self._keep_alive = False
@@ -96,8 +85,7 @@ class ClientConnection(asyncio.Protocol):
     def send(self, head: bytes, body: bytes, listener: Listener) -> None:
         """Send one whole request; the answer goes to ``listener``."""
         self._listener = listener
-        self._started = False
-        self._complete = False
+        self._fed = self._between_chunks = self._started = self._complete = False
         self.used += 1
         if len(body) < 16_384:
             self.transport.write(head + body)
@@ -149,10 +137,18 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse one read and report it in order: head, body, end."""
-        if self._listener is None:
+        listener = self._listener
+        if listener is None:
             self.close()  # bytes nobody asked for: the connection is out of step
             return
+        if self._between_chunks:
+            if self._pass_chunk(listener, data):
+                return
+        elif not self._fed and self._whole_answer(listener, data):
+            return
         fresh = not self._started
+        self._data = b"" if self._fed else data
+        self._fed = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -176,23 +172,66 @@ class ClientConnection(asyncio.Protocol):
         if self._listener is not None:
             self._listener.on_writable(True)
 
+    def _whole_answer(self, listener: Listener, data: bytes) -> bool:
+        """A read that is one whole answer with the head that this endpoint's answers had last."""
+        known = self._known
+        template, head = known.learning.template, known.head
+        if template is None or head is None:
+            return False
+        at = template.body_at(data)
+        if at < 0:
+            return False
+        known.learning.hit()
+        self._fed = self._started = self._complete = self._keep_alive = True
+        self._until_close = False
+        listener.on_head(head, len(data) - at)
+        if at < len(data) and self._listener is listener:
+            listener.on_body(data[at:])
+        if self._listener is listener:
+            self._end(listener)
+        return True
+
+    def _pass_chunk(self, listener: Listener, data: bytes) -> bool:
+        """A read that is one whole chunk between two others. The parser waits for a chunk before it and after it."""
+        read = len(data)
+        digits = 1 if read < 21 else 2 if read < 262 else 3 if read < 4_103 else 4
+        size = read - digits - 4
+        frame = b"%x\r\n" % size if size > 0 else b""
+        at = len(frame)
+        if not frame or read != at + size + 2 or not data.startswith(frame) or not data.endswith(b"\r\n"):
+            return False
+        listener.on_chunk(data[at:-2], data)
+        return True
+
     def _report(self, fresh: bool) -> None:
         listener = self._listener
         if listener is None or self._status == 0:
             return
         if fresh and self._started:
-            listener.on_head(self._status, self._headers)
+            listener.on_head(self._head(), self._length)
         if self._parts and self._listener is listener:
             parts, self._parts = self._parts, []
             listener.on_body(parts[0] if len(parts) == 1 else b"".join(parts))
         if self._complete and self._listener is listener:
-            self._listener = None
-            self._headers = []
-            self._head_bytes = 0
-            self._status = 0
-            if self._paused:
-                self.resume()  # or the next answer on this connection would never be read
-            listener.on_end()
+            self._end(listener)
+
+    def _head(self) -> AnswerHead:
+        """The head that the parser has read; remembered if this read is a whole answer that framed itself by length."""
+        head = AnswerHead(self._status, [pair for pair in self._headers if pair[0] not in _FRAMING])
+        if self._complete and self._keep_alive and self._length is not None and self._data:
+            known = self._known
+            if known.learning.learn(self._data):
+                known.head = head
+        return head
+
+    def _end(self, listener: Listener) -> None:
+        self._listener = None
+        self._headers = []
+        self._head_bytes = 0
+        self._status = 0
+        if self._paused:
+            self.resume()  # or the next answer on this connection would never be read
+        listener.on_end()
 
     def _fail(self, reason: str) -> None:
         listener, self._listener = self._listener, None
@@ -227,9 +266,16 @@ class ClientConnection(asyncio.Protocol):
         self._status = status
         self._started = True
         framed = status in (204, 304)
-        for name, _ in self._headers:
-            if name in (b"content-length", b"transfer-encoding"):
-                framed = True
+        self._length = None
+        chunked = False
+        for name, value in self._headers:
+            if name == b"content-length":
+                self._length = int(value)
+            elif name == b"transfer-encoding":
+                chunked = True
+        if chunked or framed:
+            self._length = None
+        framed = framed or chunked or self._length is not None
         self._until_close = not framed
         self._keep_alive = self._parser.should_keep_alive() and framed
 
@@ -237,7 +283,16 @@ class ClientConnection(asyncio.Protocol):
         """A piece of body."""
         self._parts.append(data)
 
+    def on_chunk_header(self) -> None:
+        """A chunk begins."""
+        self._between_chunks = False
+
+    def on_chunk_complete(self) -> None:
+        """A chunk has ended, and another one is to come."""
+        self._between_chunks = True
+
     def on_message_complete(self) -> None:
         """End by framing; an interim 1xx answer ends here too and does not count."""
+        self._between_chunks = False
         if self._started:
             self._complete = True

@@ -33,19 +33,67 @@ def status_line(status: int) -> bytes:
     return STATUS_LINES.get(status) or b"HTTP/1.1 %d Status\r\n" % status
 
 
+class Head:
+    """The head of a message, names lower-case, without its framing. Requests of one connection may share it.
+
+    ``derived`` belongs to the handler: what it made of this head and wants to find again with the next message that
+    has the same.
+    """
+
+    __slots__ = ("derived", "fields", "headers", "http11", "keep_alive", "method", "target")
+
+    def __init__(
+        self, method: bytes, target: bytes, headers: Headers, *, http11: bool = True, keep_alive: bool = True
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.fields = dict(headers)  # of a repeated field the last value
+        self.http11 = http11
+        self.keep_alive = keep_alive
+        self.derived: object = None
+
+
 class Request:
     """One request as a client sent it, body complete. ``received_at``: the loop's clock at the head's first byte."""
 
-    __slots__ = ("body", "fields", "headers", "http11", "keep_alive", "method", "received_at", "target")
+    __slots__ = ("body", "head", "received_at")
 
-    method: bytes
-    target: bytes
-    headers: Headers
-    fields: dict[bytes, bytes]  # by lower-case name; of a repeated field the last value
-    body: bytes
-    http11: bool
-    keep_alive: bool
-    received_at: float
+    def __init__(self, head: Head, body: bytes, received_at: float) -> None:
+        self.head = head
+        self.body = body
+        self.received_at = received_at
+
+    @property
+    def method(self) -> bytes:
+        """As it came."""
+        return self.head.method
+
+    @property
+    def target(self) -> bytes:
+        """Path and query, as they came."""
+        return self.head.target
+
+    @property
+    def headers(self) -> Headers:
+        """Fields in order."""
+        return self.head.headers
+
+    @property
+    def fields(self) -> dict[bytes, bytes]:
+        """By lower-case name; of a repeated field the last value."""
+        return self.head.fields
+
+
+class AnswerHead:
+    """The head of a pool's answer, names lower-case, without its framing. ``derived`` as in ``Head``."""
+
+    __slots__ = ("derived", "headers", "status")
+
+    def __init__(self, status: int, headers: Headers) -> None:
+        self.status = status
+        self.headers = headers
+        self.derived: object = None
 
 
 def named_by_connection(headers: Headers) -> frozenset[bytes]:

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 
 from gateway.wire.client import ClientConnection
+from gateway.wire.repeats import KnownAnswers
 
 IDLE_S = 4.0
 
@@ -18,7 +19,7 @@ Dialled = Callable[[ClientConnection | None, str], None]
 class ConnectionPool:
     """Connections to one host and port. ``clock`` is the loop's."""
 
-    __slots__ = ("_clock", "_host", "_idle", "_loop", "_port", "_tasks", "_tls", "closed")
+    __slots__ = ("_clock", "_host", "_idle", "_known", "_loop", "_port", "_tasks", "_tls", "closed")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class ConnectionPool:
         self._tls = tls
         self._clock = clock
         self._idle: list[ClientConnection] = []
+        self._known = KnownAnswers()
         self._tasks: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -98,7 +100,7 @@ class ConnectionPool:
         try:
             hostname = self._host if self._tls else None
             _, connection = await self._loop.create_connection(
-                ClientConnection, self._host, self._port, ssl=self._tls, server_hostname=hostname
+                lambda: ClientConnection(self._known), self._host, self._port, ssl=self._tls, server_hostname=hostname
             )
         except OSError as error:
             dial.finish(None, error.strerror or type(error).__name__)

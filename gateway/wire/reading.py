@@ -10,8 +10,10 @@ from collections.abc import Callable
 import httptools
 
 from gateway.errors import ApiError
-from gateway.wire.http import Headers, Request
+from gateway.wire.http import Head, Headers, Request
+from gateway.wire.repeats import Learning
 
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 LONG_BYTES = 256 * 1024  # a longer body, or one that does not say how long it is, needs leave to be sent
 
 
@@ -39,9 +41,13 @@ class RequestReader:
         "_body",
         "_body_bytes",
         "_clock",
+        "_data",
+        "_framed_by_length",
         "_go_on",
+        "_head",
         "_head_bytes",
         "_headers",
+        "_learning",
         "_leave",
         "_limits",
         "_offers_upgrade",
@@ -68,6 +74,9 @@ class RequestReader:
         self._go_on = go_on
         self._leave = leave
         self._parser = httptools.HttpRequestParser(self)
+        self._learning = Learning()
+        self._head: Head | None = None  # the one that the template was made of
+        self._data = b""
         self._clear()
 
     def _clear(self) -> None:
@@ -77,6 +86,7 @@ class RequestReader:
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._offers_upgrade = False
+        self._framed_by_length = False
         self.received_at = 0.0
         self.partial = False
         self.in_body = False
@@ -86,8 +96,21 @@ class RequestReader:
         for the collector, which runs rarely."""
         self._parser = self._whole = self._go_on = self._leave = None  # type: ignore[assignment]  # nothing comes any more
 
+    def again(self, data: bytes) -> Request | None:
+        """The request that this read is, if its head is the last one's again; else None, and ``feed`` must have it."""
+        template, head = self._learning.template, self._head
+        if template is None or head is None or self.partial:
+            return None
+        at = template.body_at(data)
+        size = len(data) - at
+        if at < 0 or size > LONG_BYTES or size > self._limits.max_body_bytes:
+            return None
+        self._learning.hit()
+        return Request(head, data[at:], self._clock())
+
     def feed(self, data: bytes) -> None:
         """Parse one read; whole requests go to ``whole`` in order. Raises ``ApiError`` for what must be refused."""
+        self._data = b"" if self.partial else data
         while data:
             try:
                 self._parser.feed_data(data)
@@ -97,6 +120,7 @@ class RequestReader:
                 # the body for the other protocol's, so a fresh one reads the head again without the offer.
                 data = self._head_without_offer() + data[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
+                self._data = b""
                 self._clear()
             except httptools.HttpParserCallbackError as error:
                 cause = error.__context__
@@ -105,6 +129,8 @@ class RequestReader:
                 raise
             except httptools.HttpParserError as error:
                 raise ApiError(400, "bad_request", f"Malformed HTTP request: {error}.", close=True) from None
+            finally:
+                self._data = b""
 
     # httptools callbacks
 
@@ -142,6 +168,7 @@ class RequestReader:
                 if length > self._limits.max_body_bytes:
                     raise self._too_large()
                 long = length > LONG_BYTES
+                self._framed_by_length = True
             elif name == b"transfer-encoding":
                 long = True
             elif name == b"expect":
@@ -166,16 +193,22 @@ class RequestReader:
         if self._offers_upgrade:
             return
         parser = self._parser
-        request = Request()
-        request.method = parser.get_method()
-        request.target = self._target
-        request.headers = self._headers
-        request.fields = dict(self._headers)
-        request.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request.http11 = parser.get_http_version() == "1.1"
-        request.keep_alive = parser.should_keep_alive()
-        request.received_at = self.received_at
+        head = Head(
+            parser.get_method(),
+            self._target,
+            [pair for pair in self._headers if pair[0] not in _FRAMING],
+            http11=parser.get_http_version() == "1.1",
+            keep_alive=parser.should_keep_alive(),
+        )
+        request = Request(head, self._body[0] if len(self._body) == 1 else b"".join(self._body), self.received_at)
+        plain = self._framed_by_length and head.keep_alive and head.http11 and b"expect" not in head.fields
+        data, self._data = self._data, b""
         self._clear()
+        # Only a message that begins the read, or what is taken for its head would be another's.
+        if plain and data and self._learning.learn(data):
+            self._head = head
+        elif not head.keep_alive:
+            self._head = None  # nothing may follow
         self._whole(request)
 
     def _head_without_offer(self) -> bytes:

@@ -152,6 +152,10 @@ class ServerConnection(asyncio.Protocol):
         if self._refused:
             return
         reader = self._reader
+        request = reader.again(data)
+        if request is not None:
+            self._whole(request)
+            return
         try:
             reader.feed(data)
         except ApiError as error:
@@ -199,7 +203,7 @@ class ServerConnection(asyncio.Protocol):
             return
         request = self.answering
         context = self._context
-        closing = close or context.draining or request is None or not request.keep_alive
+        closing = close or context.draining or request is None or not request.head.keep_alive
         head = b"%s%s%s%s%s\r\n" % (
             status_line(status),
             fields,
@@ -219,8 +223,9 @@ class ServerConnection(asyncio.Protocol):
         if transport is None or request is None:
             return
         context = self._context
-        self._chunked = length is None and request.http11
-        self._close_after = context.draining or not request.keep_alive or (length is None and not request.http11)
+        head = request.head
+        self._chunked = length is None and head.http11
+        self._close_after = context.draining or not head.keep_alive or (length is None and not head.http11)
         framing = b""
         if length is not None:
             framing = b"Content-Length: %d\r\n" % length
@@ -245,6 +250,14 @@ class ServerConnection(asyncio.Protocol):
         if self.transport is not None and data:
             self.bytes_out += len(data)
             self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def pass_on(self, data: bytes, frame: bytes) -> None:
+        """More body of a streamed answer, which lies here framed as one chunk too."""
+        transport = self.transport
+        if transport is not None:
+            sent = frame if self._chunked else data
+            self.bytes_out += len(data)
+            transport.write(sent)
 
     def end(self, last: bytes = b"") -> None:
         """End of a streamed answer, with its last bytes."""
@@ -350,4 +363,4 @@ class ServerConnection(asyncio.Protocol):
 def _connection_field(request: Request | None, closing: bool) -> bytes:
     if closing:
         return b"Connection: close\r\n"
-    return b"" if request is None or request.http11 else b"Connection: keep-alive\r\n"
+    return b"" if request is None or request.head.http11 else b"Connection: keep-alive\r\n"

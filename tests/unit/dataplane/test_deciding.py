@@ -89,6 +89,63 @@ async def test_an_unproven_candidate_gets_its_latched_share_and_no_more(
     assert set(await served(40)) == {"bf16"}
 
 
+def latch(plane: Plane, share_bp: int, bucket: str) -> None:
+    """What control would say of the bucket."""
+    current = plane.worker.pipeline.current
+    assert current is not None
+    plane.worker.pipeline.deciding.shares = {current.generation.rollouts["r"].identity: {bucket: share_bp}}
+
+
+def finer_candidate() -> dict[str, Any]:
+    """A rollout from four bits to sixteen."""
+    found = rollout()
+    found["rollouts"][0] |= {"candidate": "bf16", "baseline": "int4", "buckets": {}, "stages": [{"weight": "100%"}]}
+    found["rollouts"][0]["control"] = 0.0
+    return found
+
+
+async def test_a_tool_loop_does_not_move_down_after_a_rollback(make: Make, first: Upstream, second: Upstream) -> None:
+    """Its candidate gets nothing and the baseline is coarser: refused, and told why; a new question is served."""
+    pools = {"bf16": [first.url], "int4": [second.url]}
+    plane = await make(pools, pool={"int4": INT4}, **finer_candidate())
+    asked = {"model": "m", "messages": [ASKED], "tools": TOOLS}
+    bucket = (await plane.ask(asked)).header["x-quantgate-bucket"]
+    latch(plane, 10_000, bucket)
+    assert await turn(plane, ASKED) == "bf16"
+    looping = {"model": "m", "messages": [ASKED, CALLED, RESULT], "tools": TOOLS}
+    bucket_of_loop = (await plane.ask(looping)).header["x-quantgate-bucket"]
+    latch(plane, -1, bucket_of_loop)
+    reply = await plane.ask(looping)
+    assert (reply.status, reply.code) == (503, "no_eligible_pool")
+    for words in ("rolled back in this bucket", "tool-loop-keeps-precision", "A new conversation"):
+        assert words in reply.json["error"]["message"]
+    assert reply.header["x-quantgate-rolled-back"] == "bf16"
+    assert await turn(plane, {"role": "user", "content": "something else"}) == "int4"
+
+
+async def test_a_tool_loop_moves_to_another_pool_of_its_precision_after_a_rollback(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """Sideways and up are open to it, where the route and the constraints have such a pool."""
+    pools = {"bf16": [first.url], "int4": [second.url], "spare": [first.url]}
+    plane = await make(pools, pool={"int4": INT4}, **finer_candidate())
+    bucket = (await plane.ask({"model": "m", "messages": [ASKED], "tools": TOOLS})).header["x-quantgate-bucket"]
+    latch(plane, 10_000, bucket)
+    assert await turn(plane, ASKED) == "bf16"
+    looping = {"model": "m", "messages": [ASKED, CALLED, RESULT], "tools": TOOLS}
+    latch(plane, -1, (await plane.ask(looping)).header["x-quantgate-bucket"])
+    assert await turn(plane, ASKED, CALLED, RESULT) == "spare"
+
+
+async def test_answers_say_that_a_pool_was_rolled_back(make: Make, first: Upstream, second: Upstream) -> None:
+    """Whoever wonders about speed or quality of this bucket sees it; no other answer has the field."""
+    plane = await make({"int4": [second.url], "bf16": [first.url]}, pool={"int4": INT4}, **rollout())
+    reply = await plane.ask(CHAT)
+    assert "x-quantgate-rolled-back" not in reply.header
+    latch(plane, -1, reply.header["x-quantgate-bucket"])
+    assert (await plane.ask(CHAT)).header["x-quantgate-rolled-back"] == "int4"
+
+
 async def test_a_context_too_long_for_every_window(make: Make, first: Upstream) -> None:
     """Far too long is a 400 with OpenAI's code; a little over by estimate is the runtime's to judge."""
     plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Result
-from gateway.wire.http import Request
+from gateway.wire.http import Head, Request
 
 
 class Client:
@@ -19,9 +19,7 @@ class Client:
 
 
 def exchange() -> tuple[Exchange, Client, list[tuple[Result, int]]]:
-    request = Request()
-    request.target, request.body, request.received_at = b"/v1/x", b"body", 10.0
-    request.headers, request.fields = [], {}
+    request = Request(Head(b"POST", b"/v1/x", []), b"body", 10.0)
     ends: list[tuple[Result, int]] = []
     client: Any = Client()
     generation: Any = SimpleNamespace(

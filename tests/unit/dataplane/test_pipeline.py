@@ -219,7 +219,7 @@ async def test_the_body_of_a_client_that_left_is_not_read(make: Make, first: Ups
     plane = await make({"a": [first.url]})
     current = plane.worker.pipeline.current
     assert current is not None
-    exchange = SimpleNamespace(finished=True, request=None, caller=None, generation=SimpleNamespace(table=None))
+    exchange = SimpleNamespace(finished=True, request=None, known=None, generation=SimpleNamespace(table=None))
     plane.worker.pipeline._understand(exchange, current.sizes)  # type: ignore[arg-type]
     assert not hasattr(exchange, "facts")
 

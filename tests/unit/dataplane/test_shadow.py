@@ -25,7 +25,7 @@ from gateway.model.facts import Facts
 from gateway.model.outcome import Attempt
 from gateway.model.proving import Evidence, Shadow
 from gateway.model.table import Tenant
-from gateway.wire.http import Request
+from gateway.wire.http import Head, Request
 from tests.unit.core.test_decide import PROFILE, always
 
 RULE = Shadow("s", always, "always", 1.0, "m", "cand", "base", noise=1.0, inflight=4, queue=4)
@@ -82,9 +82,7 @@ class Rig:
 
     def request(self, key: bytes = b"k", body: bytes = BODY, **facts: Any) -> Exchange:
         """A client's request that was admitted, and considered."""
-        request = Request()
-        request.method, request.target, request.headers = b"POST", b"/v1/chat/completions", []
-        request.fields, request.body, request.received_at = {}, body, self.now
+        request = Request(Head(b"POST", b"/v1/chat/completions", []), body, self.now)
         connection: Any = SimpleNamespace(bytes_out=0)
         exchange = Exchange(
             connection, request, api=Api.CHAT, request_id=key.hex(), generation=self.generation, wall_at=1.0,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.wire.client import ClientConnection
-from gateway.wire.http import Headers
+from gateway.wire.http import AnswerHead
 from tests.unit.wire.rig import until
 
 
@@ -18,10 +18,14 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[object] = []
 
-    def on_head(self, status: int, headers: Headers) -> None:
-        self.heard.append(status)
+    def on_head(self, head: AnswerHead, length: int | None) -> None:
+        self.heard.append(head.status)
 
     def on_body(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def on_chunk(self, data: bytes, frame: bytes) -> None:
+        assert frame == b"%x\r\n%b\r\n" % (len(data), data)
         self.heard.append(data)
 
     def on_end(self) -> None:

@@ -30,7 +30,7 @@ def test_any_cutting_gives_the_same_requests(sizes: list[int]) -> None:
     for size in [*sizes, len(MESSAGES)]:
         subject.feed(MESSAGES[at : at + size])
         at += size
-    assert [(request.method, request.target, request.body, request.keep_alive) for request in got] == [
+    assert [(request.method, request.target, request.body, request.head.keep_alive) for request in got] == [
         (b"POST", b"/a", b"hello", True),
         (b"POST", b"/b", b"abc", True),
         (b"GET", b"/c?x=1", b"", False),
@@ -84,7 +84,7 @@ def test_an_offer_to_upgrade_does_not_cost_the_body(framed: bytes, cut: int) -> 
     for at in range(0, len(data), cut):
         subject.feed(data[at : at + cut])
     (request,) = got
-    assert (request.body, request.keep_alive) == (b"hello", False)
+    assert (request.body, request.head.keep_alive) == (b"hello", False)
     assert b"upgrade" not in request.fields
     assert b"HTTP2-Settings" in request.fields[b"connection"]
     assert not subject.partial

@@ -1,0 +1,33 @@
+"""Who hears the answer to a request that was sent on a ``ClientConnection``."""
+
+from typing import Protocol
+
+from gateway.wire.http import AnswerHead
+
+
+class Listener(Protocol):
+    """Who waits for an answer."""
+
+    def on_head(self, head: AnswerHead, length: int | None) -> None:
+        """``length`` is the body's, None = not said. 1xx answers are not reported."""
+        ...
+
+    def on_body(self, data: bytes) -> None:
+        """Decoded body bytes of one read, joined."""
+        ...
+
+    def on_chunk(self, data: bytes, frame: bytes) -> None:
+        """As ``on_body``, for a read that was one whole chunk: ``frame`` is the read, framed as we would frame it."""
+        ...
+
+    def on_end(self) -> None:
+        """The answer is complete by its framing."""
+        ...
+
+    def on_lost(self, answered: bool, reason: str) -> None:
+        """The connection ended before the answer did; ``answered`` = at least one byte of it had come."""
+        ...
+
+    def on_writable(self, writable: bool) -> None:
+        """The request's bytes flow (True) or wait for the pool to read them (False)."""
+        ...
