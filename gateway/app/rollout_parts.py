@@ -21,6 +21,7 @@ from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.control.reload import Reloader
 from gateway.control.rollouts_gauges import rollout_families
+from gateway.control.rollouts_room import Room
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_world import Edges, World
 from gateway.control.series import Counter, Family
@@ -57,6 +58,7 @@ class RolloutParts:
         self._places = Places(config.absolute(), state_dir.absolute())
         self._service: RolloutService | None = None
         self._edges: Edges | None = None
+        self._room: Room | None = None
 
     @property
     def service(self) -> RolloutService:
@@ -84,7 +86,9 @@ class RolloutParts:
         )
         self._edges = Edges(probes.views, lambda: reloader.report)
         engine, wall = service.engine, self._wall
+        self._room = room = Room(service.standing)
         recorder.subscribe("rollouts", lambda message: engine.take_outcomes(message.batch, wall()))
+        recorder.subscribe("rollouts-room", lambda message: room.take_outcomes(message.batch))
         self._evidence.scoring.subscribe("rollouts", lambda batch: engine.take_scored(batch, wall()))
         self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, wall()))
         self._evidence.pairing.subscribe(
@@ -117,7 +121,8 @@ class RolloutParts:
     @property
     def counters(self) -> tuple[Counter, ...]:
         """Everything counted here."""
-        return (self.service.transitions, self.service.trips, self.service.engine.faults, self.webhooks.sent)
+        shed = (self._room.shed,) if self._room is not None else ()
+        return (self.service.transitions, self.service.trips, self.service.engine.faults, self.webhooks.sent, *shed)
 
     def families(self) -> Iterable[Family]:
         """Gauges of this moment."""

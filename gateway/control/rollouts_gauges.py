@@ -12,6 +12,7 @@ from gateway.core.evidence import Outcome, suspicion_of
 from gateway.core.rollout import State
 
 _BUCKET = ("rollout", "bucket", "pool")
+_SERIES = (*_BUCKET, "series")
 
 
 def rollout_families(engine: Engine, keeper: Keeper, now_s: float) -> Iterable[Family]:
@@ -76,16 +77,17 @@ def _series(engine: Engine, now_s: float) -> Iterable[Family]:
                     correlation[key] = measured
         for name in run.silent(now_s):
             silent[standing.rollout, standing.bucket, standing.candidate, name] = 1.0
-    labels = (*_BUCKET, "series")
-    yield gauge("quantgate_suspicion", "log10 of the suspicion meter, -10 to 0; at 0 it trips.", labels, suspicion)
-    yield gauge("quantgate_suspicion_baseline", "The same meter on the baseline pool.", labels, baseline)
-    yield gauge("quantgate_evidence_ratio", "Evidence for advancing over what is needed; 1 = enough.", labels, evidence)
-    yield gauge("quantgate_evidence_outcomes", "Outcomes behind the evidence of the stage.", labels, outcomes)
-    yield gauge("quantgate_outcomes_late", "Outcomes that came after their block was judged.", labels, late)
+    yield gauge("quantgate_suspicion", "log10 of the suspicion meter, -10 to 0; at 0 it trips.", _SERIES, suspicion)
+    yield gauge("quantgate_suspicion_baseline", "The same meter on the baseline pool.", _SERIES, baseline)
+    yield gauge(
+        "quantgate_evidence_ratio", "Evidence for advancing over what is needed; 1 = enough.", _SERIES, evidence
+    )
+    yield gauge("quantgate_evidence_outcomes", "Outcomes behind the evidence of the stage.", _SERIES, outcomes)
+    yield gauge("quantgate_outcomes_late", "Outcomes that came after their block was judged.", _SERIES, late)
     words = "Lag-1 correlation of the baseline's block votes; keep it under 0.05."
-    yield gauge("quantgate_vote_correlation", words, labels, correlation)
-    yield gauge("quantgate_verdict", "1 for the verdict of the series.", (*labels, "verdict"), verdicts)
-    yield gauge("quantgate_guard_silent", "1 if a guard gets nothing although the pool serves.", labels, silent)
+    yield gauge("quantgate_vote_correlation", words, _SERIES, correlation)
+    yield gauge("quantgate_verdict", "1 for the verdict of the series.", (*_SERIES, "verdict"), verdicts)
+    yield gauge("quantgate_guard_silent", "1 if a guard gets nothing although the pool serves.", _SERIES, silent)
 
 
 def _budget(engine: Engine, keeper: Keeper, now_s: float) -> Iterable[Family]:

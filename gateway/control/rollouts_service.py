@@ -71,6 +71,11 @@ class RolloutService:
 
     # life
 
+    def standing(self, rollout: str, bucket: str) -> Standing | None:
+        """Where a bucket stands, by the rollout's name in the policy in force."""
+        identity = self.engine.identity(rollout)
+        return self.engine.standings.get((identity, bucket)) if identity is not None else None
+
     def apply(self, table: Table, oversight: Oversight, records: Mapping[str, str]) -> None:
         """A policy came into force."""
         budget = Budget(oversight.false_rollbacks_per_year, oversight.series)

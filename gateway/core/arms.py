@@ -16,6 +16,8 @@ from gateway.model.proving import Rollout
 
 WHOLE_BP = 10_000
 ROLLED_BACK = -1
+ROLLED_BACK_BY = "rolled_back"
+"""What keeps a pool out of a decision, in the words of its exclusions, where a rollout has taken it out."""
 
 
 def position(rollout: str, conversation: bytes) -> int:
@@ -29,24 +31,22 @@ def assign(
     decision: Decision,
     conversation: bytes,
     share_bp: int | None,
-    held: str | None = None,
 ) -> Decision:
     """``decision`` with the arm of this conversation.
 
     ``share_bp``: the latched share of the bucket, -1 = rolled back, ``None`` = not known, which counts as 0.
-    ``held``: the pool that a running tool loop of this conversation is on; such a conversation does not start on the
-    candidate midway.
     """
     if rollout.candidate not in decision.pools:
         return decision
     share = share_bp if share_bp is not None else 0
     place = position(rollout.name, conversation)
-    if place < min(share, WHOLE_BP - rollout.control_bp) and held in (None, rollout.candidate):
+    if place < min(share, WHOLE_BP - rollout.control_bp):
         return _first(decision, rollout.candidate, "candidate")
     arm = "control" if share >= WHOLE_BP - rollout.control_bp else "baseline"
     reason = "rolled back in this bucket" if share == ROLLED_BACK else "outside its share of the rollout"
     kept = tuple(pool for pool in decision.pools if pool != rollout.candidate)
-    excluded = Exclusion(rollout.candidate, "rolled_back" if share == ROLLED_BACK else rollout.name, reason)
+    by = ROLLED_BACK_BY if share == ROLLED_BACK else rollout.name
+    excluded = Exclusion(rollout.candidate, by, reason)
     narrowed = msgspec.structs.replace(decision, pools=kept, exclusions=(*decision.exclusions, excluded))
     return _first(narrowed, rollout.baseline, arm)
 

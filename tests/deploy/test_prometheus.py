@@ -69,7 +69,7 @@ def names_and_labels(expression: str) -> Iterator[tuple[str, set[str]]]:
 @needs_promtool
 def test_promtool_accepts_configuration_and_rules() -> None:
     """``promtool check`` has nothing to say."""
-    for command in (["check", "config", "prometheus.yml"], ["check", "rules", "rules.yml"]):
+    for command in (["check", "config", "prometheus.yml"], ["check", "rules", "rules.yml", "rollouts.rules.yaml"]):
         run = subprocess.run(["promtool", *command], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
 
@@ -97,7 +97,9 @@ def test_every_alert_is_tested_and_explained() -> None:
 def test_operator_objects_hold_the_same_rules() -> None:
     """The rules for the Prometheus operator are the rules."""
     operator = yaml.safe_load((DEPLOY / "kubernetes" / "monitoring" / "prometheusrule.yaml").read_text())
-    assert operator["spec"]["groups"] == yaml.safe_load((PROMETHEUS / "rules.yml").read_text())["groups"]
+    files = (PROMETHEUS / name for name in yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["rule_files"])
+    groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
+    assert operator["spec"]["groups"] == groups
 
 
 def test_the_dashboard_can_be_loaded() -> None:

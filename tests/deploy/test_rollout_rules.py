@@ -19,7 +19,12 @@ RULES = [
     for group in yaml.safe_load((PROMETHEUS / "rollouts.rules.yaml").read_text())["groups"]
     for rule in group["rules"]
 ]
-COUNTED = {"quantgate_rollout_transitions_total", "quantgate_notifications_total", "quantgate_requests_total"}
+COUNTED = {
+    "quantgate_rollout_transitions_total",
+    "quantgate_rollout_shed_total",
+    "quantgate_notifications_total",
+    "quantgate_requests_total",
+}
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")

@@ -33,11 +33,9 @@ INT4 = {"weights": "int4", "activations": "bf16", "kv_cache": "bf16", "method": 
 class Simulator:
     """One simulated pool and its faults."""
 
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway", "simulate", "--port", "0", "--model", "up", "--control-port", "0"],
-            stdout=subprocess.PIPE,
-        )
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, "-m", "gateway", "simulate", "--port", "0", "--model", "up", "--control-port", "0"]
+        self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         said = json.loads(self.process.stdout.readline())
         self.port = int(said["port"])

@@ -62,13 +62,6 @@ def test_control_stays_on_the_baseline_at_the_end() -> None:
     assert all("int4" not in one.pools for one in found if one.arm == "control")
 
 
-def test_a_tool_loop_does_not_start_on_the_candidate_midway() -> None:
-    """A conversation that is held elsewhere stays off it; one that is on it stays on."""
-    inside = next(one for one in (str(n).encode() for n in range(100)) if position("r", one) < 5000)
-    assert assign(ROLLOUT, DECISION, inside, 5000, held="bf16").arm == "baseline"
-    assert assign(ROLLOUT, DECISION, inside, 5000, held="int4").arm == "candidate"
-
-
 @pytest.mark.parametrize("pools", [("fp8", "bf16"), ("fp8",), ()])
 def test_without_the_candidate_nothing_is_assigned(pools: tuple[str, ...]) -> None:
     """Constraints come first: a pool they took away is not brought back by a rollout."""
