@@ -56,6 +56,13 @@ def share_of(shares: Mapping[str, Mapping[str, int]], rollout: str, bucket: str)
     return shares.get(rollout, {}).get(bucket)
 
 
+def rolled_back_words(decision: Decision | None) -> str:
+    """For a refusal: the pools that rollouts have taken out, as a sentence that follows another; empty if none."""
+    exclusions = decision.exclusions if decision is not None else ()
+    out = [exclusion.pool for exclusion in exclusions if exclusion.by == ROLLED_BACK_BY]
+    return f" {', '.join(out)} was rolled back for requests of this kind." if out else ""
+
+
 def _first(decision: Decision, pool: str, arm: str) -> Decision:
     """``pool`` in front if it is eligible, the rest in the order of the route."""
     if pool not in decision.pools:

@@ -8,7 +8,7 @@ again, and so does a tick, because room may come free in another worker.
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gateway.core.arms import ROLLED_BACK_BY
+from gateway.core.arms import rolled_back_words
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.forward import Forwarder
@@ -157,10 +157,7 @@ class Admission:
         board.charge(row, wall, 1, profile.prompt_tokens)
 
     def _shed(self, exchange: Exchange, message: str) -> None:
-        exclusions = exchange.decision.exclusions if exchange.decision is not None else ()
-        out = [exclusion.pool for exclusion in exclusions if exclusion.by == ROLLED_BACK_BY]
-        if out:
-            message += f" {', '.join(out)} was rolled back for requests of this kind."
+        message += rolled_back_words(exchange.decision)
         exchange.refuse(ApiError(429, "capacity_exceeded", message, headers=(("Retry-After", "1"),)), Result.SHED)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.core.answer import AnswerInfo
+from gateway.core.arms import rolled_back_words
 from gateway.core.tokens import Estimate
 from gateway.dataplane.answers import error_fields
 from gateway.dataplane.fleet import EndpointView, Generation
@@ -196,7 +197,8 @@ class Exchange:
             error = ApiError(
                 429,
                 "capacity_exceeded",
-                "Every pool that may serve this request is at its limit. Try again shortly.",
+                "Every pool that may serve this request is at its limit. Try again shortly."
+                + rolled_back_words(self.decision),
                 headers=(("Retry-After", "1"),),
             )
             self.refuse(error, Result.SHED)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.arms import ROLLED_BACK, WHOLE_BP, assign, position, share_of
+from gateway.core.arms import ROLLED_BACK, WHOLE_BP, assign, position, rolled_back_words, share_of
 from gateway.model.decision import Decision, Exclusion
 from gateway.model.proving import Rollout
 
@@ -82,3 +82,10 @@ def test_shares_are_looked_up_by_rollout_and_bucket() -> None:
     """What control has not said is not known."""
     shares = {"r": {"b": 500}}
     assert (share_of(shares, "r", "b"), share_of(shares, "r", "x"), share_of(shares, "y", "b")) == (500, None, None)
+
+
+def test_a_refusal_names_what_was_rolled_back() -> None:
+    """Only that: a pool outside its share is no news."""
+    out = assign(ROLLOUT, DECISION, b"x", -1)
+    assert rolled_back_words(out) == " int4 was rolled back for requests of this kind."
+    assert rolled_back_words(assign(ROLLOUT, DECISION, b"x", 0)) == rolled_back_words(None) == ""
