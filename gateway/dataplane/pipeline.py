@@ -16,12 +16,13 @@ from gateway.dataplane.answers import JSON, error_fields
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.deciding import Deciding
 from gateway.dataplane.decoding import decoded
-from gateway.dataplane.exchange import Exchange, Taking
+from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.known import IDENTITY, Known
+from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
 from gateway.errors import ApiError
@@ -69,8 +70,8 @@ class Pipeline:
         clock: Callable[[], float],
         wall: Callable[[], float],
         rand: Callable[[], float],
-        request_id: Callable[[], str],
-        on_finish: Callable[[Exchange, Result, int], None],
+        id_prefix: str,
+        outcomes: OutcomeBuffer,
         on_error: Callable[[BaseException], None],
         on_feedback: Callable[[Feedback], None],
         index: int,
@@ -83,8 +84,9 @@ class Pipeline:
         self._clock = clock
         self._wall = wall
         self._rand = rand
-        self._request_id = request_id
-        self._on_finish = on_finish
+        self._id_prefix = id_prefix
+        self._begun = 0
+        self._outcomes = outcomes
         self._on_error = on_error
         self._on_feedback = on_feedback
         self._index = index
@@ -111,11 +113,12 @@ class Pipeline:
                 self._other(current, connection, request, path)
                 return None
             api = found
+        self._begun += 1
         exchange = Exchange(
             connection,
             request,
             api=api,
-            request_id=self._request_id(),
+            request_id=f"{self._id_prefix}{self._begun:x}",
             generation=current.generation,
             wall_at=self._wall(),
             on_finish=self._ended,
@@ -279,6 +282,6 @@ class Pipeline:
                 length = generation.lengths.index(profile.length)
                 served = generation.ranks[exchange.attempts[-1].pool]
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
-        self._on_finish(exchange, result, status)
+        self._outcomes.add(outcome_of(exchange, result, status, self._clock(), self._index))
         if exchange.job is not None:
             self.mirror.primary_ended(exchange.job, exchange, result)

@@ -4,7 +4,6 @@ Owns sockets and nothing that must survive. ``app.worker_main`` gives it a loop,
 """
 
 import asyncio
-import itertools
 import socket
 import sys
 from collections.abc import Callable
@@ -16,7 +15,6 @@ import msgspec
 from gateway.dataplane.admission import Admission
 from gateway.dataplane.board import Board
 from gateway.dataplane.conversations import Conversations
-from gateway.dataplane.exchange import Exchange, outcome_of
 from gateway.dataplane.fleet import Fleet
 from gateway.dataplane.forward import Forwarder
 from gateway.dataplane.identity import Keyring
@@ -26,7 +24,6 @@ from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.pipeline import Current, Pipeline
 from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
-from gateway.model.enums import Result
 from gateway.model.messages import LATCHED_FILE, EndpointLocal, Endpoints, Feedback, Prepare, Rollouts, Stats
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
@@ -97,8 +94,6 @@ class Worker:
             workers=options.workers,
         )
         self.admission.make_room = self.mirror.make_room
-        counter = itertools.count()
-        prefix = options.id_prefix
         self.pipeline = Pipeline(
             admission=self.admission,
             conversations=Conversations(options.state_dir / "conversations.bin"),
@@ -109,8 +104,8 @@ class Worker:
             clock=clock,
             wall=wall,
             rand=rand,
-            request_id=lambda: f"{prefix}{next(counter):x}",
-            on_finish=self._finished,
+            id_prefix=options.id_prefix,
+            outcomes=self.outcomes,
             on_error=lambda error: log_error("request", error),
             on_feedback=self._say,
             index=options.index,
@@ -236,9 +231,6 @@ class Worker:
         if tenant is not None:
             self.admission.count(tenant, feedback.at)
         self.link.say(feedback)
-
-    def _finished(self, exchange: Exchange, result: Result, status: int) -> None:
-        self.outcomes.add(outcome_of(exchange, result, status, self._clock(), self._options.index))
 
     def _stats(self) -> Stats:
         now = self._clock()

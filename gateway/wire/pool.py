@@ -60,7 +60,6 @@ class ConnectionPool:
             connection.close()
             return
         connection.idle_since = self._clock()
-        connection.on_idle_lost = self._lost
         self._idle.append(connection)
 
     def dial(self, done: Dialled) -> "Dial":
@@ -107,6 +106,7 @@ class ConnectionPool:
         except ValueError as error:  # a name that no resolver takes
             dial.finish(None, type(error).__name__)
         else:
+            connection.on_idle_lost = self._lost
             if connection.alive:
                 dial.finish(connection, "")
             else:
