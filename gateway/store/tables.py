@@ -219,3 +219,29 @@ rollout_events = Table(
     UniqueConstraint("identity", "bucket", "version"),
     Index(None, "rollout", "bucket", "id"),
 )
+
+# What the gateways of one database tell each other of what they saw, in one order for all: ``evidence_order`` has a
+# single row, and whoever counts it up writes next. ``evidence_meters`` has one too: meters for a gateway that joins.
+evidence_reports = Table(
+    "evidence_reports",
+    metadata,
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Float(53), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "at"),
+)
+
+evidence_order = Table(
+    "evidence_order",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),
+)
+
+evidence_meters = Table(
+    "evidence_meters",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float(53), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)

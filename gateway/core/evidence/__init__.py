@@ -7,6 +7,7 @@ Pure: time is an argument, there is no randomness and no I/O. The map, in the or
 - ``readings``, ``ladders``, ``feeds``  what a closed block says, and how much is staked on it
 - ``meter``  the suspicion meter: seed, multiply, trip, reset
 - ``promotion``, ``intervals``, ``dispersion``  evidence for advancing, numbers for screens, dependence
+- ``merging``  one judge's blocks from several processes' reports
 - ``series``, ``values``  one guard on one pool in one bucket; ``judge``  all of them, with ``budget`` and ``twin``
 
 The rollout engine uses ``Judge``; the vectors' runner and the simulations use the same parts underneath.
@@ -16,7 +17,15 @@ from gateway.core.evidence.blocks import BASELINE, CANDIDATE, BlockRecord, Overd
 from gateway.core.evidence.budget import PAIR_LUMP, STAGE_LUMP, Budget
 from gateway.core.evidence.feeds import Feed
 from gateway.core.evidence.intervals import Interval
-from gateway.core.evidence.judge import Judge, JudgeState, SeriesTrip, TooManySeriesError, UnknownSeriesError
+from gateway.core.evidence.judge import (
+    Judge,
+    JudgeState,
+    KeyedBlock,
+    SeriesTrip,
+    TooManySeriesError,
+    UnknownSeriesError,
+)
+from gateway.core.evidence.merging import Merger, Report, Watched, name_of
 from gateway.core.evidence.meter import Step, suspicion_of
 from gateway.core.evidence.promotion import Outcome, PromotionRule, Verdict, release_by_slice
 from gateway.core.evidence.readings import Form
@@ -37,9 +46,12 @@ __all__ = [
     "Interval",
     "Judge",
     "JudgeState",
+    "KeyedBlock",
+    "Merger",
     "Outcome",
     "Overdue",
     "PromotionRule",
+    "Report",
     "Response",
     "Series",
     "SeriesKey",
@@ -52,7 +64,9 @@ __all__ = [
     "TripDecision",
     "UnknownSeriesError",
     "Verdict",
+    "Watched",
     "merge",
+    "name_of",
     "release_by_slice",
     "suspicion_of",
 ]

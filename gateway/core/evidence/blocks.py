@@ -45,6 +45,11 @@ class BlockRecord(msgspec.Struct, frozen=True):
     announced: tuple[tuple[float, int], ...] = ()
     unscored: int = 0
 
+    @property
+    def outcomes(self) -> int:
+        """Resolved requests in it, pairs without a score included."""
+        return sum(count for _, _, count in self.cells) + self.unscored
+
     def encode(self) -> bytes:
         """Canonical bytes."""
         return msgspec.msgpack.encode(self)

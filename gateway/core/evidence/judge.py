@@ -6,6 +6,7 @@ argument. Must not know stages' order, persistence or metrics.
 """
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -45,6 +46,13 @@ class KeyedState(msgspec.Struct, frozen=True):
 
     key: SeriesKey
     series: SeriesState
+
+
+class KeyedBlock(NamedTuple):
+    """A closed block and whose it is."""
+
+    key: SeriesKey
+    record: BlockRecord
 
 
 class JudgeState(msgspec.Struct, frozen=True):
@@ -161,6 +169,35 @@ class Judge:
                 trips.append(SeriesTrip(key, trip))
         return trips
 
+    def collect(self, now_s: float) -> list[KeyedBlock]:
+        """Close all blocks that are ripe at ``now_s`` without feeding them: what this process has seen of them."""
+        return [KeyedBlock(key, record) for key, series in self._series.items() for record in series.collect(now_s)]
+
+    def held(self, now_s: float) -> dict[SeriesKey, int]:
+        """Series that are behind what the time alone would have closed, with the first block that is still open."""
+        found = {}
+        for key, series in self._series.items():
+            timeline = series.timeline
+            if timeline.next_block < timeline.number_at(now_s - series.spec.lag_s):
+                found[key] = timeline.next_block
+        return found
+
+    def feed(
+        self,
+        blocks: Iterable[KeyedBlock],
+        now_s: float,
+        observe: Callable[[SeriesKey, FedBlock], None] | None = None,
+    ) -> list[SeriesTrip]:
+        """Feed closed blocks, as all processes together have seen them, in their order; unknown series are skipped."""
+        trips: dict[SeriesKey, SeriesTrip] = {}
+        for key, record in blocks:
+            series = self._series.get(key)
+            if series is not None:
+                trip = series.feed(record, now_s, None if observe is None else _bind(observe, key))
+                if trip is not None:
+                    trips.setdefault(key, SeriesTrip(key, trip))
+        return list(trips.values())
+
     def decide(self, key: SeriesKey, baseline_pool: str, now_s: float) -> TripDecision:
         """Response to a trip of ``key``: roll back, or hold because the baseline is no better."""
         series = self.series(key)
@@ -212,8 +249,11 @@ class Judge:
             ledger=self._ledger.state(),
         )
 
-    def restore(self, state: JudgeState) -> tuple[Discarded, ...]:
-        """Take over a stored state into the series registered now; returns what could not be taken over."""
+    def restore(self, state: JudgeState, *, foreign: bool = False) -> tuple[Discarded, ...]:
+        """Take over a stored state into the series registered now; returns what could not be taken over.
+
+        ``foreign``: it is another process's, see ``Series.restore``.
+        """
         self._ledger.restore(state.ledger)
         discarded = []
         for kept in state.series:
@@ -223,7 +263,7 @@ class Judge:
             elif not series.spec.same_stakes(kept.series.spec):
                 discarded.append(Discarded(kept.key, "limit, form, feed or ratio changed: the meter starts anew"))
             else:
-                series.restore(kept.series)
+                series.restore(kept.series, foreign=foreign)
         return tuple(discarded)
 
 

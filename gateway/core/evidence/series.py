@@ -76,10 +76,9 @@ class Series:
 
     def absorb(self, record: BlockRecord) -> bool:
         """Add a whole block record of a worker or replica; False if that block is closed."""
-        count = sum(cell[2] for cell in record.cells) + record.unscored
         for lane, value, _ in record.cells:
             self.spec.form.check(value, lane)
-        block = self.timeline.open_number(record.number, count)
+        block = self.timeline.open_number(record.number, record.outcomes)
         if block is None:
             return False
         block.absorb(record)
@@ -93,25 +92,44 @@ class Series:
         """Feed the blocks that are ripe at ``now_s``; the first trip among them. ``observe`` sees every fed block."""
         first: Trip | None = None
         for number, block in self.timeline.take_ripe(now_s):
-            fed = self._feed(number, block)
-            if observe is not None:
-                observe(fed)
-            if fed.step.tripped and first is None:
-                step = fed.step
-                first = Trip(number, step.end_s, now_s, step.total, step.bets, fed.number, fed.bad)
-        if first is not None and self.trip is None:
-            self.trip = first
+            block.close(self.spec.overdue)
+            trip = self._feed(number, block, now_s, observe)
+            first = first or trip
         return first
 
-    def _feed(self, number: int, block: OpenBlock) -> FedBlock:
-        block.close(self.spec.overdue)
+    def collect(self, now_s: float) -> list[BlockRecord]:
+        """Close the blocks that are ripe at ``now_s`` without feeding them: their counts are a part of the whole."""
+        records = []
+        for number, block in self.timeline.take_ripe(now_s):
+            block.close(self.spec.overdue)
+            records.append(block.record(number))
+        return records
+
+    def feed(self, record: BlockRecord, now_s: float, observe: Callable[[FedBlock], None] | None = None) -> Trip | None:
+        """Feed a closed block that was put together elsewhere; dropped as late if it is not newer than the last."""
+        if record.number <= self.meter.block or self.timeline.end_of(record.number) < self.meter.end_s:
+            self.timeline.late += record.outcomes
+            return None
+        block = OpenBlock()
+        block.absorb(record)
+        return self._feed(record.number, block, now_s, observe)
+
+    def _feed(
+        self, number: int, block: OpenBlock, now_s: float, observe: Callable[[FedBlock], None] | None
+    ) -> Trip | None:
         reading = read_block(self.spec.form, self.spec.limit, self.spec.tolerated_ratio, block)
         step = self.meter.feed(number, self.timeline.end_of(number), log_factors(reading.groups, self.spec.feed))
         if number >= self.stage_block:
             self._count(reading)
         if self.dispersion is not None:
             self.dispersion.add(number, step.end_s, reading.number, round(reading.bad))
-        return FedBlock(step, reading.number, reading.bad)
+        if observe is not None:
+            observe(FedBlock(step, reading.number, reading.bad))
+        if not step.tripped:
+            return None
+        trip = Trip(number, step.end_s, now_s, step.total, step.bets, reading.number, reading.bad)
+        self.trip = self.trip or trip
+        return trip
 
     def _count(self, reading: Reading) -> None:
         self.evidence.add(reading.promotion_groups)
@@ -183,11 +201,12 @@ class Series:
             dispersion=self.dispersion.state() if self.dispersion else None,
         )
 
-    def restore(self, state: SeriesState) -> None:
+    def restore(self, state: SeriesState, *, foreign: bool = False) -> None:
         """Continue from a stored state of the same stakes (see ``SeriesSpec.same_stakes``).
 
         If blocks have another length now, blocks that were still open cannot be cut anew; their counts are dropped as
-        late.
+        late. ``foreign``: another process collected for that state, so what is open here stays, and what was open
+        there does not come along.
         """
         if not self.spec.same_stakes(state.spec):
             raise ValueError("stored under another limit, form, feed or ratio: its money must not bet here")
@@ -197,11 +216,12 @@ class Series:
         self.evidence.restore(state.evidence)
         self._mean.state = state.mean
         self._bad = state.bad
-        self.timeline.next_block = state.next_block
-        self.timeline.late = state.late
-        self.timeline.pending = {}
-        for record in state.pending:
-            self.absorb(record)
+        if not foreign:
+            self.timeline.next_block = state.next_block
+            self.timeline.late = state.late
+            self.timeline.pending = {}
+            for record in state.pending:
+                self.absorb(record)
         self.stage_s = state.stage_s
         self.stage_block = state.stage_block
         self.trip = state.trip

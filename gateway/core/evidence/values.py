@@ -56,6 +56,11 @@ class SeriesSpec(msgspec.Struct, frozen=True):
             other.tolerated_ratio,
         )
 
+    @property
+    def lag_s(self) -> float:
+        """How long after its end a block may still get outcomes nobody has announced."""
+        return min(self.grace_s, self.deadline_s) if self.announced else self.deadline_s
+
 
 class Trip(msgspec.Struct, frozen=True):
     """A meter reached 1: the evidence as it stood, before the reset."""
@@ -99,7 +104,7 @@ def recut(state: SeriesState, block_s: float) -> SeriesState:
     ratio = state.spec.block_s / block_s
     next_block = ceil(state.next_block * ratio)
     lumps = tuple(Lump(max(next_block, floor(lump.block * ratio)), lump.amount) for lump in state.meter.lumps)
-    dropped = sum(sum(cell[2] for cell in record.cells) + record.unscored for record in state.pending)
+    dropped = sum(record.outcomes for record in state.pending)
     return msgspec.structs.replace(
         state,
         meter=msgspec.structs.replace(state.meter, block=next_block - 1, lumps=lumps),

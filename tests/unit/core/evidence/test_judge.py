@@ -216,3 +216,47 @@ def test_lumps_shrink_when_the_years_half_is_spent():
     assert granted == sorted(granted, reverse=True)
     assert judge.lumps_granted(0.0) == pytest.approx(sum(granted))
     assert judge.lumps_granted(0.0) < 0.5
+
+
+def test_blocks_may_be_collected_here_and_fed_from_elsewhere():
+    """Collecting closes without staking; feeding stakes what is given, for series that are watched, once."""
+    judge = _judge(CANDIDATE)
+    judge.start_stage(CANDIDATE, 0.0, STAGE_LUMP)
+    judge.accept(CANDIDATE, 5.0, 1.0, 12)
+    (block,) = judge.collect(10.0)
+    assert (block.key, block.record.number, block.record.outcomes) == (CANDIDATE, 0, 12)
+    assert judge.series(CANDIDATE).meter.total == 0.0
+    assert judge.collect(10.0) == []
+    seen = []
+    strange = block._replace(key=WIDE)
+    (trip,) = judge.feed([block, strange], 11.0, lambda key, fed: seen.append((key, fed.number)))
+    assert (trip.key, trip.trip.bad) == (CANDIDATE, 12.0)
+    assert seen == [(CANDIDATE, 12)]
+    assert judge.feed([block], 12.0) == []
+    assert judge.series(CANDIDATE).timeline.late == 12
+
+
+def test_what_is_still_open_holds_its_series_back():
+    """Announced requests without an outcome: the first block that is not closed, of these series only."""
+    judge = Judge(Budget(1.0, 10))
+    for key in (CANDIDATE, BASELINE):
+        judge.register(key, msgspec.structs.replace(SPEC, announced=True, deadline_s=60.0), 0.0)
+    judge.announce(CANDIDATE, 15.0)
+    judge.collect(41.0)
+    assert judge.held(41.0) == {CANDIDATE: 1}
+    judge.accept(CANDIDATE, 15.0, 0.0)
+    judge.collect(41.0)
+    assert judge.held(41.0) == {}
+
+
+def test_foreign_meters_are_taken_over_without_what_was_open_there():
+    """Money, evidence and trips come along; what is being collected here stays."""
+    theirs, ours = _judge(CANDIDATE), _judge(CANDIDATE)
+    theirs.start_stage(CANDIDATE, 0.0, STAGE_LUMP)
+    theirs.accept(CANDIDATE, 5.0, 1.0, 2)
+    theirs.advance(10.0)
+    theirs.accept(CANDIDATE, 15.0, 1.0, 7)
+    ours.accept(CANDIDATE, 15.0, 0.0, 3)
+    ours.restore(theirs.state(), foreign=True)
+    assert ours.series(CANDIDATE).meter.state() == theirs.series(CANDIDATE).meter.state()
+    assert [block.record.outcomes for block in ours.collect(30.0)] == [3]

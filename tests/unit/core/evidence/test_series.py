@@ -251,3 +251,25 @@ def test_unscored_pairs_count_against_promotion_only():
         series.advance(100.0)
     assert scored.meter.state() == broken.meter.state()
     assert broken.evidence.log_value < 0.0 < scored.evidence.log_value
+
+
+@given(st.lists(st.tuples(st.floats(0, 200), st.booleans()), max_size=80))
+def test_collecting_and_feeding_is_advancing(requests):
+    """Bit for bit, so one process alone needs no other way."""
+    straight, apart = _series(announced=True), _series(announced=True)
+    for series in (straight, apart):
+        for dispatched_s, bad in requests:
+            series.announce(dispatched_s)
+            series.accept(dispatched_s, float(bad))
+    for now_s in (50.0, 130.0, 1_000.0):
+        first = straight.advance(now_s)
+        trips = [trip for record in apart.collect(now_s) if (trip := apart.feed(record, now_s)) is not None]
+        assert first == (trips[0] if trips else None)
+    assert straight.state() == apart.state()
+
+
+def test_a_block_from_before_the_meter_is_late():
+    """A process that joins has no stake in what was before."""
+    series = Series(RATE, 1e-9, 100.0)
+    assert series.feed(BlockRecord(3, ((0.0, BAD, 5),)), 200.0) is None
+    assert (series.timeline.late, series.meter.total) == (5, 0.0)

@@ -1,0 +1,122 @@
+"""Merging: one judge's blocks from the reports of several processes that each see a part of the traffic.
+
+Owns the question when a block is complete: every process that is alive has said that it will report nothing more of
+it. The answer follows from the reports and their order alone, the clocks in them included, so whoever reads the same
+reports in the same order closes the same blocks with the same counts. A process that has not reported for ``GONE_S`` is
+not waited for; what it brings later of closed blocks is late. Pure; called by ``control.rollouts_sharing``.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from gateway.core.evidence.blocks import BlockRecord, OpenBlock
+from gateway.core.evidence.judge import KeyedBlock
+from gateway.core.evidence.timeline import block_number
+from gateway.core.evidence.values import SeriesKey, SeriesSpec
+
+GONE_S = 10.0
+UNKNOWN_S = 900.0
+"""How long blocks of a series are kept that is not watched here (yet)."""
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True):
+    """What one process adds at ``at_s`` by its clock: ``blocks`` that it has closed, by the name of their series.
+
+    ``held`` names the series whose blocks it still holds open longer than the time alone would, with the first of
+    them; of every other series it has reported all that ended ``lag_s`` before ``at_s``. ``leaving``: it stops.
+    """
+
+    process: str
+    at_s: float
+    blocks: tuple[tuple[str, BlockRecord], ...] = ()
+    held: dict[str, int] = {}
+    leaving: bool = False
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """A series that is judged here."""
+
+    key: SeriesKey
+    block_s: float
+    lag_s: float
+
+
+class _Waiting:
+    """Blocks of one series on their way to completeness; ``through``: the first block that is not closed yet."""
+
+    __slots__ = ("blocks", "through", "touched_s")
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, OpenBlock] = {}
+        self.through = -(2**62)
+        self.touched_s = 0.0
+
+
+class Merger:
+    """State of the merge after the reports so far. ``late`` counts outcomes of blocks that were closed without them."""
+
+    def __init__(self) -> None:
+        self.late = 0
+        self.now_s = 0.0
+        self._alive: dict[str, Report] = {}
+        self._waiting: dict[str, _Waiting] = {}
+
+    @property
+    def alive(self) -> int:
+        """Processes that are waited for."""
+        return len(self._alive)
+
+    def take(self, report: Report, watched: Mapping[str, Watched]) -> Iterator[KeyedBlock]:
+        """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully."""
+        self.now_s = max(self.now_s, report.at_s)
+        for name, record in report.blocks:
+            self._add(name, record)
+        # The blocks are in ``_waiting`` now; only the promise is remembered.
+        self._alive[report.process] = msgspec.structs.replace(report, blocks=())
+        gone = [one.process for one in self._alive.values() if one.leaving or self.now_s - one.at_s > GONE_S]
+        for process in gone:
+            del self._alive[process]
+        for name in list(self._waiting):
+            one = watched.get(name)
+            if one is not None:
+                yield from self._complete(name, one)
+            elif self.now_s - self._waiting[name].touched_s > UNKNOWN_S:
+                del self._waiting[name]
+
+    def _add(self, name: str, record: BlockRecord) -> None:
+        waiting = self._waiting.setdefault(name, _Waiting())
+        waiting.touched_s = self.now_s
+        if record.number < waiting.through:
+            self.late += record.outcomes
+            return
+        waiting.blocks.setdefault(record.number, OpenBlock()).absorb(record)
+
+    def _complete(self, name: str, one: Watched) -> Iterator[KeyedBlock]:
+        waiting = self._waiting[name]
+        if not waiting.blocks:
+            return
+        promised = [
+            report.held.get(name, block_number(report.at_s - one.lag_s, one.block_s)) for report in self._alive.values()
+        ]
+        # With nobody left alive what was reported is all there is.
+        through = min(promised, default=max(waiting.blocks) + 1)
+        waiting.through = max(waiting.through, through)
+        for number in sorted(number for number in waiting.blocks if number < waiting.through):
+            yield KeyedBlock(one.key, waiting.blocks.pop(number).record(number))
+
+
+def name_of(key: SeriesKey, spec: SeriesSpec, salt: str) -> str:
+    """A series' name in reports: another null hypothesis, another cut into blocks, another policy, another name."""
+    parts = (
+        salt,
+        key.guard,
+        key.bucket,
+        key.pool,
+        spec.form,
+        spec.limit,
+        spec.feed,
+        spec.tolerated_ratio,
+        spec.block_s,
+    )
+    return "\x1f".join(str(part) for part in parts)
