@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gateway.control.access import Access, Role, refusal
 from gateway.control.answers import error_answer, json_answer
 from gateway.control.incident import INCIDENTS, Places, bundle_of
+from gateway.control.rollouts_record import evidence_of
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_values import Key
 from gateway.core.rollout import EventKind, Standing
@@ -100,7 +101,7 @@ class RolloutsApi:
     def _row(self, at: Key, standing: Standing, now_s: float, *, history: bool) -> dict[str, Any]:
         engine = self._service.engine
         run = engine.runs.get(at)
-        evidence = run.evidence(now_s) if run is not None else {"series": []}
+        evidence = evidence_of(run, now_s) if run is not None else {"series": []}
         if not history:
             for series in evidence["series"]:
                 series.pop("history", None)
@@ -109,7 +110,7 @@ class RolloutsApi:
             **msgspec.to_builtins(standing),
             "stages": [msgspec.to_builtins(stage) for stage in plan.stages] if plan is not None else [],
             "approvals_needed": plan.approvals if plan is not None else 0,
-            "refused": engine.refused.get(at, ""),
+            "refused": engine.buckets.refused.get(at, ""),
             "silent": run.silent(now_s) if run is not None else [],
             "series": evidence["series"],
         }

@@ -9,10 +9,10 @@ drives the same engine with simulated outcomes.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import structlog
-
+from gateway.control.rollouts_buckets import Buckets
 from gateway.control.rollouts_due import Moment, due_events
-from gateway.control.rollouts_runs import NoSlotError, Run, observer, packed
+from gateway.control.rollouts_record import evidence_of, packed
+from gateway.control.rollouts_runs import Run, observer
 from gateway.control.rollouts_trips import answer_trips
 from gateway.control.rollouts_values import (
     EngineState,
@@ -21,12 +21,13 @@ from gateway.control.rollouts_values import (
     Surroundings,
     fingerprint_of,
     guarded,
+    guards_of,
     share_of_requests,
 )
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
 from gateway.core.consequence import Consequence
-from gateway.core.evidence import Budget, Judge, JudgeState
+from gateway.core.evidence import Budget, Judge, JudgeState, KeyedBlock, SeriesKey
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
 from gateway.core.rollout import (
@@ -37,18 +38,13 @@ from gateway.core.rollout import (
     StartStage,
     State,
     Stepped,
-    begin_standing,
     step,
 )
 from gateway.model.messages import Starts
 from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
-from gateway.model.proving import Guard, Rollout
+from gateway.model.proving import Rollout
 from gateway.model.table import Table
-
-BUCKETS_MOST = 2_000
-
-_log = structlog.get_logger("control.rollouts")
 
 
 class Engine:
@@ -57,155 +53,122 @@ class Engine:
     def __init__(self, surroundings: Surroundings) -> None:
         self.judge = Judge(Budget())
         self.brake = Brake()
-        self.runs: dict[Key, Run] = {}
-        self.standings: dict[Key, Standing] = {}
+        self.buckets = Buckets()
         self.policy = ""
+        self.salt = ""
         self.restored = False
-        self.refused: dict[Key, str] = {}
+        self.metered_s = 0.0
         self.faults = Counter(
             "quantgate_rollout_faults_total", "Buckets' turns that failed; see the log.", ("rollout",)
         )
         self._surroundings = surroundings
-        self._plans: dict[str, Rollout] = {}
-        self._identities: dict[str, str] = {}
-        self._guards: Mapping[str, Guard] = {}
-        self._records: Mapping[str, str] = {}
         self._fingerprint = b""
-        self._by_bucket: dict[str, list[Run]] = {}
         self._waiting: JudgeState | None = None
         self._incidents: dict[Key, float] = {}
+
+    @property
+    def standings(self) -> dict[Key, Standing]:
+        """Where every bucket stands, also of rollouts that the policy has no more."""
+        return self.buckets.standings
+
+    @property
+    def runs(self) -> dict[Key, Run]:
+        """The buckets that are watched."""
+        return self.buckets.runs
 
     # what comes into force
 
     def apply(self, table: Table, budget: Budget, records: Mapping[str, str], now_s: float) -> None:
         """A policy came into force; ``records`` are the deployment records' hashes by pool."""
         self.policy = table.digest
-        self._records = records
-        self._plans = {plan.identity: plan for plan in table.rollouts}
-        self._identities = {plan.name: plan.identity for plan in table.rollouts}
-        self._guards = table.guards
+        self.buckets.apply(table, records)
         fingerprint = fingerprint_of(table, budget)
         if fingerprint != self._fingerprint:
             self._fingerprint = fingerprint
+            self.salt = guards_of(table)
             self._rebuild(budget, now_s)
 
     def restore(self, standings: Iterable[Standing], state: EngineState | None, now_s: float) -> None:
         """Take up what was stored. Nothing begins before."""
         self.standings.update({(one.identity, one.bucket): one for one in standings})
-        self._waiting = state.judge if state is not None else self._waiting
+        if state is not None:
+            self._waiting, self.metered_s = state.judge, state.at_s
         self.restored = True
         self._rebuild(self.judge.budget, now_s)
 
     def adopt(self, standing: Standing, now_s: float) -> None:
-        """Another replica changed it: its word holds."""
-        key = (standing.identity, standing.bucket)
-        before = self.standings.get(key)
-        self.standings[key] = standing
-        run = self.runs.get(key)
-        if run is None:
-            self._add(standing, now_s)
-            return
-        run.standing = standing
-        if before is not None and standing.stage_since_s != before.stage_since_s and standing.watched:
-            run.start_stage(StartStage(new_pool=standing.stage == 0), now_s)
+        """Another gateway changed it: its word holds."""
+        self.buckets.adopt(self.judge, standing, now_s)
+
+    def take_over(self, state: EngineState) -> None:
+        """Another gateway's meters are newer than what was found here: go on from them."""
+        self.metered_s = state.at_s
+        self.judge.restore(state.judge, foreign=True)
 
     def _rebuild(self, budget: Budget, now_s: float) -> None:
         """All series anew under the policy in force; money stays wherever the question is the same."""
         state = self._waiting or self.judge.state()
         self.judge = Judge(budget)
-        self.runs, self._by_bucket, self.refused = {}, {}, {}
-        for standing in sorted(self.standings.values(), key=lambda one: (one.identity, one.bucket)):
-            self._add(standing, now_s)
+        self.buckets.rebuild(self.judge, now_s)
         self.judge.restore(state)
         # Before the standings are known no series is registered, and the stored money must not be lost to that.
         self._waiting = None if self.restored else self._waiting
-        for run in self.runs.values():
-            run.reloaded = True
-
-    def _add(self, standing: Standing, now_s: float) -> Run | None:
-        plan = self._plans.get(standing.identity)
-        if plan is None:
-            return None
-        try:
-            run = Run(self.judge, plan, standing, dict(self._guards), now_s)
-        except NoSlotError as error:
-            self.refused[standing.identity, standing.bucket] = str(error)
-            _log.error("no_slots", rollout=plan.name, bucket=standing.bucket, why=str(error))
-            return None
-        self.runs[standing.identity, standing.bucket] = run
-        self._by_bucket.setdefault(standing.bucket, []).append(run)
-        return run
 
     # what happens to requests
 
     def take_starts(self, message: Starts) -> None:
         """Dispatches that workers announce."""
         for start in message.counts:
-            for run in self._by_bucket.get(start.bucket, ()):
-                run.feed.start(start.second, start.pool, start.number)
+            told: set[SeriesKey] = set()  # two rollouts of a bucket may have one baseline
+            for run in self.buckets.of(start.bucket):
+                run.feed.start(start.second, start.pool, start.number, told)
 
     def take_outcomes(self, batch: Sequence[Outcome], now_s: float) -> None:
         """Finished requests, as they come from the workers."""
-        for outcome in batch:
-            run = self._run_of(outcome, now_s)
+        for outcome in batch if self.restored else ():
+            run = self.buckets.met(self.judge, outcome, now_s) if outcome.rollout else None
             if run is not None:
                 run.feed.take_outcome(outcome)
 
     def take_scored(self, batch: Sequence[Scored], now_s: float) -> None:
         """The same requests once they were checked, or will not be."""
         for scored in batch:
-            run = self._known(scored.outcome)
+            run = self.buckets.known(scored.outcome)
             if run is not None:
                 run.feed.take_checked(scored.outcome, scored.inspection, now_s)
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
         """What became known of an earlier answer."""
-        for run in self._by_bucket.get(found.subject.bucket, ()):
+        for run in self.buckets.of(found.subject.bucket):
             run.feed.take_consequence(found, bad, now_s)
 
     def take_pair(
         self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
     ) -> None:
         """A compared shadow pair, with what the checks found in both answers."""
-        for run in self._by_bucket.get(pair.bucket, ()):
+        for run in self.buckets.of(pair.bucket):
             run.feed.take_pair(pair, loss, baseline, candidate)
 
     def take_gap(self, pair: Pair, mean_nats: float) -> None:
         """A shadow pair scored by likelihood: nats per token that the candidate is worse."""
-        for run in self._by_bucket.get(pair.bucket, ()):
+        for run in self.buckets.of(pair.bucket):
             run.feed.take_gap(pair, mean_nats)
-
-    def _known(self, outcome: Outcome) -> Run | None:
-        identity = self._identities.get(outcome.rollout)
-        return self.runs.get((identity, outcome.bucket)) if identity is not None else None
-
-    def _run_of(self, outcome: Outcome, now_s: float) -> Run | None:
-        """The run of a request that took part in a rollout; a new bucket is met here."""
-        if not outcome.rollout or not self.restored:
-            return None
-        run = self._known(outcome)
-        identity = self._identities.get(outcome.rollout)
-        if run is not None or identity is None or len(self.standings) >= BUCKETS_MOST:
-            return run
-        key = (identity, outcome.bucket)
-        if key not in self.standings:
-            plan = self._plans[identity]
-            slices = (f"task={outcome.task}", f"length={outcome.length}")
-            record = self._records.get(plan.candidate, "")
-            self.standings[key] = begin_standing(plan, outcome.bucket, record, now_s, slices)
-            return self._add(self.standings[key], now_s)
-        return None
 
     # one turn
 
-    def turn(self, now_s: float) -> list[Proposal]:
-        """Feed what is ripe and propose what follows; rollbacks come first. About once a second."""
+    def collect(self, now_s: float) -> list[KeyedBlock]:
+        """Blocks that are ripe here, for a turn that feeds what all gateways saw of them."""
         for run in self.runs.values():
             guarded(self.faults, run, partial(run.feed.advance, now_s))
-        trips = self.judge.advance(now_s, observer(self.runs.values()))
+        return self.judge.collect(now_s)
+
+    def turn(self, now_s: float, blocks: Iterable[KeyedBlock] | None = None) -> list[Proposal]:
+        """Feed what is ripe, or ``blocks``, and propose what follows; rollbacks come first. About once a second."""
+        fed = self.collect(now_s) if blocks is None else blocks
+        trips = self.judge.feed(fed, now_s, observer(self.runs.values()))
         answers = answer_trips(self.judge, self.brake, self.runs, trips, now_s)
         self._incidents.update({at: now_s for at, event in answers.items() if event.kind is EventKind.INCIDENT})
-        proposals = [found for at, event in answers.items() if (found := self._propose(at, event)) is not None]
+        proposals = [found for at, event in answers.items() if (found := self.propose(at, event)) is not None]
         taken = {proposal.key for proposal in proposals}
         braked = self.brake.engaged_s is not None
         calm = self.brake.over(now_s)
@@ -223,14 +186,14 @@ class Engine:
         candidate = run.plan.candidate
         moment = Moment(
             now_s,
-            self._records.get(candidate, run.standing.record),
+            self.buckets.records.get(candidate, run.standing.record),
             self._incidents.get(at, 0.0),
             ready=self._surroundings.ready(candidate),
             braked=braked,
             calm=calm,
         )
         for event in due_events(run, moment):
-            found = self._propose(at, event)
+            found = self.propose(at, event)
             if found is not None:
                 return found
         return None
@@ -240,7 +203,7 @@ class Engine:
     def command(self, at: Key, event: Event) -> Proposal | str:
         """What a person asks for: a proposal, or why not."""
         standing = self.standings.get(at)
-        plan = self._plans.get(at[0])
+        plan = self.buckets.plans.get(at[0])
         if standing is None or plan is None:
             return "no such bucket of that rollout is known"
         stepped = step(standing, event, plan)
@@ -248,8 +211,11 @@ class Engine:
             return stepped.refusal or stepped.why
         return self._proposal(at, stepped, event)
 
-    def _propose(self, at: Key, event: Event) -> Proposal | None:
-        stepped = step(self.standings[at], event, self._plans[at[0]])
+    def propose(self, at: Key, event: Event) -> Proposal | None:
+        """What an event leads to; None if to nothing."""
+        if at[0] not in self.buckets.plans:
+            return None
+        stepped = step(self.standings[at], event, self.buckets.plans[at[0]])
         return self._proposal(at, stepped, event) if stepped.effects else None
 
     def _proposal(self, at: Key, stepped: Stepped, event: Event) -> Proposal:
@@ -259,7 +225,7 @@ class Engine:
         room = None
         if run.standing.live and stepped.standing.share_bp < run.standing.share_bp:
             room = self._surroundings.headroom(run.plan, share_of_requests(run, self.runs.values()))
-        evidence = run.evidence(event.at_s, room.words if room is not None else "")
+        evidence = evidence_of(run, event.at_s, room.words if room is not None else "")
         return Proposal(at, stepped, event, packed(evidence))
 
     def accept(self, proposal: Proposal) -> None:
@@ -275,26 +241,19 @@ class Engine:
             if isinstance(effect, StartStage):
                 run.start_stage(effect, proposal.event.at_s)
 
-    def shares(self) -> dict[str, dict[str, int]]:
-        """What workers must obey: rollout identity → bucket → share."""
-        found: dict[str, dict[str, int]] = {}
-        for (identity, bucket), standing in self.standings.items():
-            if identity in self._plans:
-                found.setdefault(identity, {})[bucket] = standing.share_bp
-        return found
-
     def plan(self, identity: str) -> Rollout | None:
         """A rollout of the policy in force."""
-        return self._plans.get(identity)
+        return self.buckets.plans.get(identity)
 
     def plans(self) -> Iterable[Rollout]:
         """All rollouts of the policy in force."""
-        return self._plans.values()
+        return self.buckets.plans.values()
 
     def identity(self, rollout: str) -> str | None:
         """By its name in the policy in force."""
-        return self._identities.get(rollout)
+        return self.buckets.identities.get(rollout)
 
-    def state(self) -> EngineState:
+    def state(self, now_s: float) -> EngineState:
         """To be stored now and then, and at the end."""
-        return EngineState(self._waiting or self.judge.state())
+        self.metered_s = now_s
+        return EngineState(self._waiting or self.judge.state(), now_s)

@@ -43,7 +43,6 @@ class BucketFeed:
         self.seen: dict[str, int] = {}
         self.culprits: dict[str, deque[str]] = {}
         self.shadowing = False
-        self.live = False
         self._judge = judge
         self._by_source: dict[Source, list[Wanted]] = {}
         for one in self.wanted:
@@ -71,12 +70,14 @@ class BucketFeed:
 
     # what comes in
 
-    def start(self, second: int, pool: str, number: int) -> None:
-        """Attempts at a pool that were dispatched; their outcomes are to come."""
+    def start(self, second: int, pool: str, number: int, told: set[SeriesKey]) -> None:
+        """Attempts at a pool that were dispatched; their outcomes are to come. ``told``: series that know of them."""
         if self._is_mine(pool):
             for one in self._announced:
-                if one.twin or pool == self.plan.candidate:
-                    self._judge.announce(self.key(one, pool), second, number)
+                key = self.key(one, pool)
+                if (one.twin or pool == self.plan.candidate) and key not in told:
+                    told.add(key)
+                    self._judge.announce(key, second, number)
 
     def take_outcome(self, outcome: Outcome) -> None:
         """What is known without looking into the answer: errors and latencies, of every attempt."""
@@ -155,10 +156,9 @@ class BucketFeed:
                 for loss, count in self._margins[one.name].ripe(now_s):
                     self._judge.accept(self.key(one, self.plan.candidate), now_s, loss, count)
 
-    def start_stage(self, at_s: float, *, shadowing: bool, live: bool) -> None:
+    def start_stage(self, at_s: float, *, shadowing: bool) -> None:
         """What was in the air belongs to the stage before."""
         self.shadowing = shadowing
-        self.live = live
         self.seen.clear()
         for margins in self._margins.values():
             margins.skip(at_s)

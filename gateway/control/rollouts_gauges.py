@@ -103,7 +103,9 @@ def _budget(engine: Engine, keeper: Keeper, now_s: float) -> Iterable[Family]:
         ("quantgate_rollout_brake", "1 while the brake keeps everything from advancing."): float(
             engine.brake.engaged_s is not None
         ),
-        ("quantgate_rollout_refused_buckets", "Buckets that have no slot in the budget."): float(len(engine.refused)),
+        ("quantgate_rollout_refused_buckets", "Buckets that have no slot in the budget."): float(
+            len(engine.buckets.refused)
+        ),
         ("quantgate_rollout_restored", "1 once the stored standings are known; nothing begins before."): float(
             engine.restored
         ),

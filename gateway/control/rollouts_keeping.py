@@ -5,7 +5,7 @@ told. The database may be away: what takes a pool OUT is then kept in the files 
 database; what lets a pool IN waits. Blocks: its methods run in threads, and changes go one after the other.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -39,6 +39,11 @@ class Kept(StrEnum):
     OWED = "owed"  # in the files only, so far
     REFUSED = "refused"  # the database is away and the change lets a pool in: later
 
+    @property
+    def acts(self) -> bool:
+        """Whether the change is on disk, and may be obeyed."""
+        return self in (Kept.STORED, Kept.OWED)
+
 
 class Keeper:
     """Stores changes. ``database`` gives the engine, or None while there is none."""
@@ -49,6 +54,7 @@ class Keeper:
         self._database = database
         self._owed: list[Change] = []
         self._version = 0
+        self._compared = False
         self._turn = Lock()
 
     @property
@@ -98,23 +104,31 @@ class Keeper:
         self._owed.append(change)
         return Kept.OWED
 
-    def settle(self, standings: Iterable[Standing]) -> list[Key]:
-        """Store what is owed, also from before a restart; returns the buckets that another replica changed meanwhile.
+    def owe(self, change: Change) -> None:
+        """Leave a change that takes a pool out to be stored later; for when the database does not answer."""
+        self._owed.append(change)
+
+    def settle(self, standings: Collection[Standing]) -> list[Change]:
+        """Store what is owed, also from before a restart; returns the changes that another replica's came before.
 
         Raises SQLAlchemy's errors.
         """
         with self._turn:
             overtaken = self._pay()
             database = self._database()
-            if database is not None and not self._owed:
-                stored = rollouts.versions(database)
-                for standing in standings:
-                    behind = stored.get((standing.identity, standing.bucket), 0)
-                    if behind < standing.version:
-                        self._store(_late_change(standing, behind))
+            if database is None or self._owed:
+                return overtaken
+            stored = rollouts.versions(database)
+            for standing in standings:
+                behind = stored.get((standing.identity, standing.bucket), 0)
+                if behind < standing.version:
+                    self._store(_late_change(standing, behind))
+            if not self._compared:
+                self._compared = True
+                overtaken += _other_words(standings, rollouts.load(database))
             return overtaken
 
-    def _pay(self) -> list[Key]:
+    def _pay(self) -> list[Change]:
         overtaken = []
         while self._owed:
             change = self._owed[0]
@@ -123,7 +137,7 @@ class Keeper:
                 break
             self._owed.pop(0)
             if not stored:
-                overtaken.append((change.standing.identity, change.standing.bucket))
+                overtaken.append(change)
         return overtaken
 
     def save(self, shares: Mapping[str, Mapping[str, int]], standings: Iterable[Standing]) -> Rollouts:
@@ -164,6 +178,15 @@ class Keeper:
         except (OSError, msgspec.MsgspecError) as error:
             _log.error("rollout_file_unusable", file=name, error=str(error))
             return None
+
+
+def _other_words(mine: Iterable[Standing], stored: Iterable[Standing]) -> Iterator[Change]:
+    """What was owed when this process's predecessor ended, and has the version that another's change now has."""
+    known = {(one.identity, one.bucket): one for one in stored}
+    for standing in mine:
+        other = known.get((standing.identity, standing.bucket))
+        if standing.state is State.ROLLED_BACK and other not in (None, standing) and other.version == standing.version:
+            yield _late_change(standing, other.version)
 
 
 def _late_change(standing: Standing, behind: int) -> Change:

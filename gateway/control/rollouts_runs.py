@@ -1,15 +1,14 @@
-"""One bucket of a rollout as it runs: its series in the judge, its verdicts, its story for the record.
+"""One bucket of a rollout as it runs: its series in the judge, its verdicts, the steps of its meters.
 
-Owns registration (all series of a bucket or none), the rules by which each guard is asked in a stage, stage starts in
-the judge, and what goes on record as evidence. Decides nothing. Called by the engine.
+Owns registration (all series of a bucket or none), the rules by which each guard is asked in a stage, and stage starts
+in the judge, also those that another gateway decided. Decides nothing. Called by the engine.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-import orjson
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
@@ -29,7 +28,7 @@ from gateway.core.evidence import (
     suspicion_of,
 )
 from gateway.core.evidence.promotion import ALPHA, CALM_BELOW, alpha_after_reentries
-from gateway.core.rollout import Cause, Standing, StartStage, State
+from gateway.core.rollout import Cause, Standing, StartStage, State, stage_begun
 from gateway.model.proving import Guard, Rollout, Stage
 
 UNMEASURED_EFFECT = 1.5
@@ -69,6 +68,11 @@ class Run:
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge
         self._register(now_s)
+
+    @property
+    def judge(self) -> Judge:
+        """Where its series are."""
+        return self._judge
 
     @property
     def stage(self) -> Stage:
@@ -150,9 +154,25 @@ class Run:
             self._judge.start_stage(
                 key, at_s, lump, keep_evidence=pair and not effect.new_pool, new_pool=effect.new_pool and mine
             )
-        state = self.standing.state
-        self.feed.start_stage(at_s, shadowing=state is State.SHADOWING, live=state is State.STEPPING)
+        self.feed.start_stage(at_s, shadowing=self.standing.below is State.SHADOWING)
         self.history.clear()
+
+    def adopt(self, before: Standing | None, standing: Standing) -> None:
+        """Another gateway moved the bucket: what that does to the series, as of the moment at which it did."""
+        self.standing = standing
+        if standing.state in (State.ROLLED_BACK, State.PENDING):
+            if before is not None and before.state is not standing.state:
+                self.leave_slices(standing.since_s)
+            return
+        begun = stage_begun(before, standing, self.plan)
+        if begun is None:
+            return
+        unanswered = {key: self._judge.series(key).trip for _, key in self.series_keys()}
+        self.start_stage(begun, standing.stage_since_s)
+        if not begun.new_pool:
+            # A trip that came to nothing because the other gateway was faster is still to be answered.
+            for key, trip in unanswered.items():
+                self._judge.series(key).trip = trip
 
     def note(self, key: SeriesKey, fed: FedBlock) -> None:
         """Keep a meter's step for the record."""
@@ -224,56 +244,6 @@ class Run:
             for judged in self.judged(now_s)
             if judged.asked and not judged.one.calm and not judged.verdict.number
         ]
-
-    # the record
-
-    def evidence(self, now_s: float, headroom: str = "") -> dict[str, Any]:
-        """Counts, money, intervals, recent steps of the meters and the last bad requests."""
-        return {
-            "series": [self._series(judged, now_s) for judged in self.judged(now_s)],
-            "requests": {name: list(ids) for name, ids in self.feed.culprits.items()},
-            "headroom": headroom,
-            "entries": self.standing.entries,
-            "record": self.standing.record,
-            "votes": msgspec.to_builtins(self.standing.votes),
-        }
-
-    def _series(self, judged: Judged, now_s: float) -> dict[str, Any]:
-        one, key, verdict, asked = judged
-        series = self._judge.series(key)
-        interval = series.interval() if verdict.number else None
-        found: dict[str, Any] = {
-            "series": key.guard,
-            "guard": one.guard.name,
-            "metric": one.guard.metric,
-            "form": one.spec.form.value,
-            "limit": one.spec.limit,
-            "asked": asked,
-            "verdict": verdict.outcome.value,
-            "reasons": list(verdict.reasons),
-            "outcomes": verdict.number,
-            "bad": series.bad,
-            "suspicion": suspicion_of(verdict.total),
-            "log_evidence": verdict.log_evidence,
-            "needed_log_evidence": verdict.needed_log_evidence,
-            "interval": [interval.lower, interval.upper] if interval is not None else None,
-            "late": series.timeline.late,
-            "trip": msgspec.to_builtins(series.trip) if series.trip is not None else None,
-        }
-        found["history"] = [list(line) for line in self.history.get(key, ())]
-        if one.twin:
-            twin = self._judge.series(self.feed.key(one, self.plan.baseline))
-            found["baseline"] = {
-                "outcomes": twin.evidence.number,
-                "bad": twin.bad,
-                "suspicion": suspicion_of(twin.total_at(now_s)),
-            }
-        return found
-
-
-def packed(evidence: dict[str, Any]) -> str:
-    """Evidence as it is stored."""
-    return orjson.dumps(evidence).decode()
 
 
 def observer(runs: Iterable[Run]) -> Callable[[SeriesKey, FedBlock], None]:

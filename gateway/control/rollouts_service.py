@@ -1,15 +1,13 @@
 """Rollouts in service: the engine's turns on control's loop, each proposal stored, then obeyed, then told.
 
-Owns the order of effects and the lock that makes commands and turns one after the other. A decision that takes a pool
-out never waits longer than ``STORE_S`` for a database: it is in the files by then, and is stored as soon as possible.
-Started by ``app.control_main``.
+Owns the order of effects and the lock that makes commands and turns one after the other. Started by
+``app.control_main``.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import orjson
 import structlog
 from sqlalchemy import Engine as Database
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,11 +15,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from gateway.control.link import WorkerLink
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_keeping import Keeper, Kept
-from gateway.control.rollouts_values import Proposal, Surroundings, told_shares
+from gateway.control.rollouts_notices import brake_message, messages_of, say
+from gateway.control.rollouts_storing import Storing, key_of
+from gateway.control.rollouts_values import Key, Proposal, Surroundings, told_shares
 from gateway.control.series import Counter
-from gateway.control.webhooks import Message, Webhooks
+from gateway.control.webhooks import Webhooks
 from gateway.core.evidence import Budget
-from gateway.core.rollout import ENGINE, Audit, Event, EventKind, Notify, Persist, Standing, State
+from gateway.core.rollout import ENGINE, Audit, Event, EventKind, Persist, Standing, State
 from gateway.model.messages import Rollouts, ToWorker
 from gateway.model.proving import Oversight
 from gateway.model.table import Table
@@ -30,10 +30,8 @@ from gateway.store.rollouts import Change
 TURN_S = 1.0
 POLL_S = 2.0
 METERS_S = 5.0
-STORE_S = 1.0
 
 _WIDE = (State.SHADOWING, State.STEPPING, State.PROMOTED)
-_ENDS = {State.ROLLED_BACK: "rollback", State.HOLDING: "hold", State.FROZEN: "incident", State.PAUSED: "hold"}
 
 _log = structlog.get_logger("control.rollouts")
 
@@ -66,7 +64,8 @@ class RolloutService:
         self._wall = wall
         self._lock = asyncio.Lock()
         self._latched: Rollouts | None = None
-        self._late: set[asyncio.Task[Kept]] = set()
+        self._storing = Storing(self.keeper)
+        self._again: dict[Key, Event] = {}
         self._polled_s = self._metered_s = 0.0
 
     # life
@@ -112,7 +111,7 @@ class RolloutService:
     async def stop(self) -> None:
         """Store the meters as they are."""
         async with self._lock:
-            await asyncio.to_thread(self.keeper.save_meters, self.engine.state())
+            await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
 
     async def turn(self) -> None:
         """One turn: other replicas' changes, evidence, decisions, meters."""
@@ -124,11 +123,13 @@ class RolloutService:
             if now_s - self._polled_s >= POLL_S:
                 self._polled_s = now_s
                 await self._poll(now_s)
-            proposals = self.engine.turn(now_s)
-            done = await self._carry_out(proposals)
+            again = [self.engine.propose(at, event) for at, event in self._again.items()]
+            self._again.clear()
+            done = await self._carry_out([found for found in again if found is not None])
+            done += await self._carry_out(self.engine.turn(now_s))
             if done or now_s - self._metered_s >= METERS_S:
                 self._metered_s = now_s
-                await asyncio.to_thread(self.keeper.save_meters, self.engine.state())
+                await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
 
     # commands
 
@@ -172,25 +173,18 @@ class RolloutService:
                 self._publish_shares(message)
             for proposal in done:
                 self._account(proposal, befores[proposal.key])
-            self._tell_brake(done)
+            brake = brake_message(done)
+            if brake is not None:
+                self.webhooks.tell(brake)
         return done
 
     async def _stored(self, proposal: Proposal, before: Standing) -> bool:
-        change = self._change(proposal)
         standing = proposal.stepped.standing
         tightens = standing.share_bp <= before.share_bp and standing.state not in _WIDE
-        loop = asyncio.get_running_loop()
-        work = loop.create_task(asyncio.to_thread(self.keeper.commit, change, tightens=tightens), name="store rollout")
-        await asyncio.wait([work], timeout=STORE_S if tightens else None)
-        if not work.done():
-            _log.warning("rollout_database_slow", bucket=standing.bucket)
-            self._late.add(work)
-            work.add_done_callback(self._late.discard)
-            return True
-        kept = work.result()
+        kept = await self._storing.store(self._change(proposal), tightens=tightens)
         if kept is Kept.OVERTAKEN:
             self._polled_s = 0.0
-        return kept in (Kept.STORED, Kept.OWED)
+        return kept.acts
 
     def _change(self, proposal: Proposal) -> Change:
         persist, audit = proposal.stepped.effects[:2]
@@ -198,7 +192,7 @@ class RolloutService:
         return Change(persist.standing, persist.expected, audit, self.engine.policy, proposal.evidence)
 
     def _save(self) -> Rollouts:
-        return self.keeper.save(self.engine.shares(), self.engine.standings.values())
+        return self.keeper.save(self.engine.buckets.shares(), self.engine.standings.values())
 
     def _publish_shares(self, message: Rollouts) -> None:
         self._latched = message
@@ -210,32 +204,9 @@ class RolloutService:
         self.transitions.add((standing.rollout, event.kind.value, standing.state.value))
         if event.kind in (EventKind.FAIL, EventKind.INCIDENT):
             self.trips.add((standing.rollout, event.kind.value))
-        _log.info(
-            "rollout_moved",
-            rollout=standing.rollout,
-            bucket=standing.bucket,
-            pool=standing.candidate,
-            before=before.state.value,
-            state=standing.state.value,
-            stage=standing.stage,
-            share_bp=standing.share_bp,
-            cause=event.kind.value,
-            reason=event.reason,
-            actor=event.actor,
-        )
-        if before.state in _ENDS and standing.state is not before.state:
-            self.webhooks.tell(_message(_ENDS[before.state], standing, event, resolved=True))
-        for effect in proposal.stepped.effects:
-            if isinstance(effect, Notify):
-                self.webhooks.tell(_message(effect.notice.value, standing, event, headroom=_headroom_of(proposal)))
-
-    def _tell_brake(self, done: Sequence[Proposal]) -> None:
-        """Once for all buckets: nobody is helped by fifty pages."""
-        frozen = [proposal for proposal in done if proposal.event.kind is EventKind.BRAKE]
-        if frozen:
-            event = frozen[0].event
-            words = f"The brake is on, {len(frozen)} buckets are frozen: {event.reason}"
-            self.webhooks.tell(Message("incident", event.at_s, words, {"scope": "all rollouts"}))
+        say(standing, before, event)
+        for message in messages_of(proposal, before):
+            self.webhooks.tell(message)
 
     # other replicas and the database
 
@@ -252,15 +223,18 @@ class RolloutService:
         self._publish_shares(await asyncio.to_thread(self._save))
 
     async def _poll(self, now_s: float) -> None:
-        """Pay what is owed to the database, and take up what other replicas decided."""
-        known = {at: standing.version for at, standing in self.engine.standings.items()}
-        try:
-            overtaken = await asyncio.to_thread(self.keeper.settle, list(self.engine.standings.values()))
-            for at in overtaken:
-                known[at] = 0
-            newer = await asyncio.to_thread(self.keeper.newer, known)
-        except SQLAlchemyError:
-            return
+        """Take up what other gateways decided; what they came before of ours is asked for again on top of it."""
+        news = await self._storing.news(list(self.engine.standings.values()))
+        lost = {key_of(change): change.audit for change in news.overtaken}
+        for at, audit in lost.items():
+            words = f"{audit.reason} (again: another gateway's change came before)"
+            self._again[at] = Event(audit.event, now_s, words, audit.actor)
+        known = self.engine.standings
+        newer = [
+            one
+            for one in news.newer
+            if (at := (one.identity, one.bucket)) in lost or at not in known or one.version > known[at].version
+        ]
         if newer:
             self._adopt(newer, now_s)
             self._publish_shares(await asyncio.to_thread(self._save))
@@ -269,15 +243,3 @@ class RolloutService:
         for standing in standings:
             _log.info("rollout_adopted", bucket=standing.bucket, state=standing.state.value, version=standing.version)
             self.engine.adopt(standing, now_s)
-
-
-def _message(notice: str, standing: Standing, event: Event, *, resolved: bool = False, headroom: str = "") -> Message:
-    labels = {"rollout": standing.rollout, "bucket": standing.bucket, "pool": standing.candidate}
-    share = "none" if standing.share_bp <= 0 else f"{standing.share_bp / 100:g} %"
-    words = f"{standing.candidate} in {standing.bucket} is {standing.state.value} (share {share}): {event.reason}"
-    details = {"actor": event.actor, "stage": standing.stage, "baseline": standing.baseline, "headroom": headroom}
-    return Message(notice, event.at_s, words, labels, details, resolved)
-
-
-def _headroom_of(proposal: Proposal) -> str:
-    return str(orjson.loads(proposal.evidence).get("headroom", ""))

@@ -1,5 +1,6 @@
 """What passes between the rollout engine and its callers: proposals, what must survive, what it asks of the world."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
@@ -44,9 +45,10 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class EngineState(msgspec.Struct, frozen=True):
-    """What must survive a restart beside the standings: meters, ledger and evidence."""
+    """What must survive a restart beside the standings: meters, ledger and evidence, as of ``at_s``."""
 
     judge: JudgeState
+    at_s: float = 0.0
 
 
 def told_shares(proposals: Iterable[Proposal]) -> bool:
@@ -62,6 +64,12 @@ def fingerprint_of(table: Table, budget: Budget) -> bytes:
     ]
     parts = [msgspec.to_builtins(value) for value in (dict(table.guards), budget)]
     return orjson.dumps([*parts, msgspec.to_builtins(rollouts)], option=orjson.OPT_SORT_KEYS)
+
+
+def guards_of(table: Table) -> str:
+    """What the guards ask, as a hash: two gateways add up only what answers the same questions."""
+    parts = orjson.dumps(msgspec.to_builtins(dict(table.guards)), option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(parts, digest_size=8).hexdigest()
 
 
 def share_of_requests(run: Run, runs: Iterable[Run]) -> float:

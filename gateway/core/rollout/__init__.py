@@ -19,7 +19,7 @@ from gateway.core.rollout.headroom import Headroom, measure_headroom
 from gateway.core.rollout.standing import ENGINE, Standing, Vote
 from gateway.core.rollout.states import Cause, Event, EventKind, Notice, State
 from gateway.core.rollout.table import TABLE
-from gateway.core.rollout.transitions import Stepped, begin_standing, step
+from gateway.core.rollout.transitions import Stepped, begin_standing, stage_begun, step
 
 __all__ = [
     "ENGINE",
@@ -45,5 +45,6 @@ __all__ = [
     "begin_standing",
     "measure_headroom",
     "mermaid",
+    "stage_begun",
     "step",
 ]

@@ -183,8 +183,21 @@ def _stage_start(before: Standing, after: Standing, event: Event, plan: Rollout)
         return None
     if event.kind in (EventKind.RELOADED, EventKind.APPROVE):
         return None
-    first_live = after.state is State.STEPPING and (after.stage == 0 or plan.stages[after.stage - 1].kind == "shadow")
-    return StartStage(new_pool=event.kind is EventKind.BEGIN, first_live=first_live and before.state != State.PAUSED)
+    return StartStage(event.kind is EventKind.BEGIN, _first_live(before, after, plan))
+
+
+def stage_begun(before: Standing | None, after: Standing, plan: Rollout) -> StartStage | None:
+    """The same from two standings alone, between which another gateway may have made several steps."""
+    if not after.watched or (before is not None and before.stage_since_s == after.stage_since_s and before.watched):
+        return None
+    new_pool = before is None or not before.watched or (before.record, before.entries) != (after.record, after.entries)
+    return StartStage(new_pool, _first_live(before, after, plan))
+
+
+def _first_live(before: Standing | None, after: Standing, plan: Rollout) -> bool:
+    """Whether it is the first stage with traffic of clients, and not the same one again after a pause."""
+    first = after.stage == 0 or plan.stages[after.stage - 1].kind == "shadow"
+    return after.below is State.STEPPING and first and (before is None or before.state is not State.PAUSED)
 
 
 # conditions

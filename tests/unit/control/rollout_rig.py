@@ -85,7 +85,7 @@ class EngineRig:
 
     def restart(self, *, with_meters: bool = True) -> None:
         """A fresh control that finds what was stored."""
-        standings, state = list(self.engine.standings.values()), self.engine.state()
+        standings, state = list(self.engine.standings.values()), self.engine.state(self.now_s)
         self.engine = self._made()
         kept = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=type(state)) if with_meters else None
         self.engine.restore(standings, kept, self.now_s)

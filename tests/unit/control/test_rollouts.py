@@ -181,7 +181,7 @@ def test_a_restart_continues_with_the_same_state_and_the_same_suspicion() -> Non
         for _ in range(10):
             rig.second()
         assert rig.at(State.ROLLED_BACK)
-        assert rig.engine.shares()[rig.state().identity][BUCKET] == -1
+        assert rig.engine.buckets.shares()[rig.state().identity][BUCKET] == -1
 
 
 def test_a_trip_that_could_not_be_stored_is_proposed_again() -> None:
@@ -215,9 +215,9 @@ def test_a_rollout_that_is_gone_from_the_policy_has_no_share_and_comes_back_latc
     rig = live()
     rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0)
     rig.engine.apply(msgspec.structs.replace(rig.table, rollouts=()), Budget(), {}, rig.now_s)
-    assert rig.engine.shares() == {}
+    assert rig.engine.buckets.shares() == {}
     rig.engine.apply(rig.table, Budget(), {"int4": "r-a"}, rig.now_s)
-    assert rig.engine.shares()[rig.state().identity][BUCKET] == -1
+    assert rig.engine.buckets.shares()[rig.state().identity][BUCKET] == -1
 
 
 def test_re_entry_comes_after_its_time_at_the_first_stage_with_half_the_error_level() -> None:
@@ -253,8 +253,8 @@ def test_more_series_than_slots_is_an_error_and_no_silent_overdraft() -> None:
     for _ in range(5):
         rig.second()
     assert rig.at(State.PENDING)
-    assert "slots" in rig.engine.refused[rig.state().identity, BUCKET]
-    assert rig.engine.shares()[rig.state().identity][BUCKET] == 0
+    assert "slots" in rig.engine.buckets.refused[rig.state().identity, BUCKET]
+    assert rig.engine.buckets.shares()[rig.state().identity][BUCKET] == 0
 
 
 def test_every_decision_carries_its_evidence() -> None:

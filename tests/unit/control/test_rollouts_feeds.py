@@ -65,7 +65,7 @@ def request(pool: str = "int4", **fields: object):  # type: ignore[no-untyped-de
 
 def test_announcements_and_outcomes_meet_in_the_second_of_arrival(fed: Fed) -> None:
     """A block waits for exactly what was dispatched."""
-    fed.feed.start(int(AT), "int4", 2)
+    fed.feed.start(int(AT), "int4", 2, set())
     assert fed.open_requests("errors") == 2
     fed.feed.take_outcome(request())
     assert fed.open_requests("errors") == 1
@@ -96,7 +96,7 @@ def test_each_attempt_counts_for_its_own_pool(fed: Fed) -> None:
 def test_pools_outside_the_rollout_are_not_counted(fed: Fed) -> None:
     """A third pool in the route is nobody's evidence."""
     fed.feed.take_outcome(request("fp8"))
-    fed.feed.start(int(AT), "fp8", 1)
+    fed.feed.start(int(AT), "fp8", 1, set())
     assert fed.feed.seen == {}
     assert fed.counts("errors") == {}
 
@@ -160,7 +160,7 @@ def test_a_stage_start_forgets_what_was_in_the_air(fed: Fed) -> None:
     fed.feed.take_outcome(request())
     fed.feed.take_checked(request("int4", request_id="a"), inspection(json=False), AT)
     fed.feed.take_checked(request("bf16", request_id="b"), inspection(), AT)
-    fed.feed.start_stage(AT + 20, shadowing=False, live=True)
+    fed.feed.start_stage(AT + 20, shadowing=False)
     fed.feed.advance(AT + 60)
     assert fed.feed.seen == {}
     assert fed.counts("same.margin", second=AT + 60) == {}

@@ -118,7 +118,36 @@ def test_a_change_that_another_replica_overtook_while_owed_is_told(disk: Disk) -
     disk.keeper.commit(change(begun.standing, EventKind.FAIL), tightens=True)
     disk.there = True
     assert disk.fresh().commit(change(begun.standing, EventKind.HOLD), tightens=True) is Kept.STORED
-    assert disk.keeper.settle([]) == [("id", "b")]
+    (lost,) = disk.keeper.settle([])
+    assert (lost.standing.bucket, lost.audit.event) == ("b", EventKind.FAIL)
+
+
+def test_what_was_owed_before_a_restart_and_overtaken_is_told_too(disk: Disk) -> None:
+    """The same version in the database, but another's change: found once, at the first look."""
+    begun = change(NEW, EventKind.BEGIN)
+    disk.keeper.commit(begun, tightens=False)
+    disk.there = False
+    failed = change(begun.standing, EventKind.FAIL)
+    disk.keeper.commit(failed, tightens=True)
+    disk.there = True
+    held = change(begun.standing, EventKind.HOLD)
+    assert disk.fresh().commit(held, tightens=True) is Kept.STORED
+    again = disk.fresh()
+    (lost,) = again.settle([failed.standing])
+    assert (lost.standing, lost.audit.event) == (failed.standing, EventKind.FAIL)
+    assert again.settle([failed.standing]) == []
+    assert disk.fresh().settle([held.standing]) == []
+
+
+def test_what_cannot_wait_for_the_database_is_owed(disk: Disk) -> None:
+    """And paid like the rest."""
+    begun = change(NEW, EventKind.BEGIN)
+    disk.keeper.commit(begun, tightens=False)
+    failed = change(begun.standing, EventKind.FAIL)
+    disk.keeper.owe(failed)
+    assert disk.keeper.owed == 1
+    assert disk.keeper.settle([failed.standing]) == []
+    assert rollouts.load(disk.database) == [failed.standing]
 
 
 @pytest.mark.parametrize("name", [LATCHED_FILE, STANDINGS_FILE, METERS_FILE])

@@ -5,7 +5,7 @@ import pytest
 
 from gateway.control.rollouts_runs import SILENT_S, UNMEASURED_EFFECT, NoSlotError, Run
 from gateway.core.evidence import PAIR_LUMP, STAGE_LUMP, Budget, Judge, Outcome, SeriesKey
-from gateway.core.rollout import StartStage, State, begin_standing
+from gateway.core.rollout import Standing, StartStage, State, begin_standing
 from gateway.model.proving import Rollout
 from tests.unit.control.rollout_rig import EngineRig, rollout_policy
 
@@ -127,15 +127,61 @@ def test_a_guard_that_gets_nothing_is_silent_only_while_the_pool_serves() -> Non
     assert run.silent(rig.state().stage_since_s + SILENT_S) == ["numbers"]
 
 
-def test_the_record_holds_the_baseline_beside_each_series() -> None:
-    """Counts, suspicion, reasons, and the meter's steps."""
-    rig = EngineRig(rollout_policy())
-    rig.until(lambda: rig.at(State.STEPPING))
-    for _ in range(60):
-        rig.second(json=0.02)
-    run = next(iter(rig.engine.runs.values()))
-    found = {series["series"]: series for series in run.evidence(rig.now_s, "room")["series"]}
-    assert found["json"]["baseline"]["outcomes"] > 0
-    assert found["json"]["interval"][0] <= 0.02 <= found["json"]["interval"][1]
-    assert len(found["json"]["history"]) > 10
-    assert {"hard_errors", "hard_answers", "errors.late"} <= set(found)
+def moved(run: Run, **changes: object) -> Standing:
+    return msgspec.structs.replace(run.standing, **changes)
+
+
+def live(judge: Judge, stage: int = 1) -> Run:
+    """A bucket in a live stage."""
+    run = made(judge)
+    run.adopt(None, moved(run, state=State.STEPPING, below=State.STEPPING, stage=stage, stage_since_s=AT, version=2))
+    return run
+
+
+def trip(run: Run, judge: Judge) -> SeriesKey:
+    """Its errors trip, and nobody has answered yet."""
+    key = SeriesKey("errors", "b", "int4")
+    for second in range(60):
+        judge.accept(key, AT + 60 + second, 1.0, 50)
+    assert judge.advance(AT + 1_000)
+    assert judge.series(key).trip is not None
+    return key
+
+
+def test_a_stage_that_another_gateway_began_begins_here_as_of_its_moment() -> None:
+    """Lumps and fresh evidence, from the same second on."""
+    judge = Judge(Budget())
+    run = live(judge)
+    assert judge.lumps_granted(AT) > 0.0
+    series = judge.series(SeriesKey("errors", "b", "int4"))
+    assert (series.stage_s, run.feed.shadowing) == (AT, False)
+    before = run.standing
+    run.adopt(before, moved(run, stage=2, stage_since_s=AT + 30, version=3))
+    assert series.stage_s == AT + 30
+    assert sum(lump.amount for lump in series.meter.state().lumps) == pytest.approx(2 * STAGE_LUMP)
+    run.adopt(run.standing, moved(run, version=4, state=State.HOLDING))
+    assert series.stage_s == AT + 30
+
+
+def test_a_trip_outlives_the_promotion_that_came_before_its_rollback() -> None:
+    """Another gateway was faster with the next stage: the pool is still to be taken out."""
+    judge = Judge(Budget())
+    run = live(judge)
+    key = trip(run, judge)
+    run.adopt(run.standing, moved(run, stage=2, stage_since_s=AT + 1_000, version=3))
+    assert judge.series(key).trip is not None
+    fresh = moved(run, stage=0, state=State.SHADOWING, below=State.SHADOWING, stage_since_s=AT + 2_000, entries=1)
+    run.adopt(run.standing, fresh)
+    assert judge.series(key).trip is None  # another entry: what tripped is not this pool's
+
+
+def test_a_rollback_that_another_gateway_decided_leaves_the_slices_here_too() -> None:
+    """What it put there must not trip them for the others."""
+    judge = Judge(Budget())
+    run = live(judge)
+    wide = SeriesKey("errors", "*", "int4")
+    judge.accept(SeriesKey("errors", "b", "int4"), AT + 45, 1.0)
+    assert judge.series(wide).timeline.pending
+    run.adopt(run.standing, moved(run, state=State.ROLLED_BACK, below=State.PENDING, since_s=AT + 44.5, version=3))
+    judge.accept(SeriesKey("errors", "b", "int4"), AT + 46, 1.0)
+    assert judge.series(wide).timeline.pending == {}

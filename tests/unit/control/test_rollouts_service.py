@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from gateway.control import rollouts_service
+from gateway.core.evidence import SeriesKey
 from gateway.core.rollout import EventKind, State
-from gateway.model.messages import LATCHED_FILE, Rollouts
+from gateway.model.messages import LATCHED_FILE, Rollouts, Start, Starts
 from gateway.store import rollouts
 from tests.unit.control.rollout_served import BUCKET, Served
 
@@ -103,6 +104,40 @@ async def test_what_another_replica_decided_is_obeyed(served: Served) -> None:
         await served.service.turn()
     assert served.service.engine.standings[served.rig.table.rollouts[0].identity, BUCKET].state is State.ROLLED_BACK
     assert served.share() == -1
+
+
+async def test_a_rollback_is_not_lost_to_a_change_that_came_before_it(served: Served) -> None:
+    """It acted while the database was away; meanwhile another gateway stored a hold. Both stand in the record."""
+    await served.until(State.STEPPING)
+    await served.seconds(20)
+    other = Served.__new__(Served)
+    other.__dict__.update(served.__dict__)
+    other.messages, other.told = [], []
+    other.start()
+    served.rig.engine = served.service.engine
+    database, served.database = served.database, None
+    await served.until(State.ROLLED_BACK, json=1.0)
+    served.database = other.database = database
+    await other.service.command(EventKind.HOLD, "int4-all", BUCKET, "ann", "wait a moment")
+    assert database is not None
+    assert rollouts.load(database)[0].state is State.HOLDING
+    await served.seconds(4)
+    assert rollouts.load(database)[0].state is State.ROLLED_BACK
+    newest, before = rollouts.history(database)[:2]
+    assert (newest.event, before.event) == ("fail", "hold")
+    assert "another gateway's change came before" in newest.reason
+    assert served.share() == -1
+
+
+async def test_two_rollouts_of_one_bucket_hear_of_a_dispatch_once(served: Served) -> None:
+    """Their baseline is one pool: its block must not wait for requests that do not exist."""
+    await served.until(State.STEPPING)
+    (run,) = served.service.engine.runs.values()
+    served.service.engine.buckets._by_bucket[BUCKET].append(run)
+    series = served.service.engine.judge.series(SeriesKey("errors", BUCKET, "bf16"))
+    second = int(served.now_s)
+    served.service.engine.take_starts(Starts(0, [Start(second, BUCKET, "bf16", 3)]))
+    assert series.timeline.pending[series.timeline.number_at(second)].announced == {0.0: 3}
 
 
 async def test_a_turn_that_fails_does_not_end_the_service(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from gateway.core.rollout import (
     State,
     Stepped,
     begin_standing,
+    stage_begun,
     step,
 )
 from gateway.core.rollout.standing import share_of_standing
@@ -103,6 +104,29 @@ def test_the_share_follows_from_the_state_alone_and_every_change_of_it_is_told_t
         if new.share_bp > max(standing.share_bp, 0):
             assert one.kind in RAISING
         standing = new
+
+
+@given(histories)
+def test_another_gateway_sees_the_same_stages_begin(history: tuple[Rollout, list[Event]]) -> None:
+    """From the standings alone: step by step exactly, and over several steps at once nothing that matters is missed."""
+    plan, happened = history
+    standing = first = begin_standing(plan, "b", "r1", 0.0)
+    since_first: list[StartStage] = []
+    for second, one in enumerate(happened, start=1):
+        moment = msgspec.structs.replace(one, at_s=float(second))
+        stepped = step(standing, moment, plan)
+        new = stepped.standing
+        started = next((effect for effect in stepped.effects if isinstance(effect, StartStage)), None)
+        assert stage_begun(standing, new, plan) == started
+        since_first = [*since_first, started] if started is not None else since_first
+        seen = stage_begun(first, new, plan)
+        if new.watched and since_first:
+            assert seen is not None
+            assert seen.new_pool == any(effect.new_pool for effect in since_first)
+        else:
+            assert seen is None
+        standing = new
+    assert stage_begun(None, standing, plan) is None or standing.watched
 
 
 @given(histories)

@@ -1,0 +1,109 @@
+"""The buckets of the rollouts in force: what is stored of each, and the run that watches it.
+
+Owns standings, runs and their lookup, across reloads of the policy, restarts, and changes that other gateways made.
+Knows no evidence and makes no decision. Part of the engine, which is its only caller.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import structlog
+
+from gateway.control.rollouts_runs import NoSlotError, Run
+from gateway.control.rollouts_values import Key
+from gateway.core.evidence import Judge
+from gateway.core.rollout import Standing, begin_standing
+from gateway.model.outcome import Outcome
+from gateway.model.proving import Guard, Rollout
+from gateway.model.table import Table
+
+BUCKETS_MOST = 2_000
+
+_log = structlog.get_logger("control.rollouts")
+
+
+class Buckets:
+    """Every bucket that was met. Keys are (rollout identity, bucket)."""
+
+    def __init__(self) -> None:
+        self.runs: dict[Key, Run] = {}
+        self.standings: dict[Key, Standing] = {}
+        self.refused: dict[Key, str] = {}
+        self.plans: dict[str, Rollout] = {}
+        self.identities: dict[str, str] = {}
+        self.records: Mapping[str, str] = {}
+        self._guards: Mapping[str, Guard] = {}
+        self._by_bucket: dict[str, list[Run]] = {}
+
+    def apply(self, table: Table, records: Mapping[str, str]) -> None:
+        """The rollouts of a policy; ``records`` are the deployment records' hashes by pool."""
+        self.records = records
+        self.plans = {plan.identity: plan for plan in table.rollouts}
+        self.identities = {plan.name: plan.identity for plan in table.rollouts}
+        self._guards = table.guards
+
+    def rebuild(self, judge: Judge, now_s: float) -> None:
+        """All runs anew in a fresh judge."""
+        self.runs, self._by_bucket, self.refused = {}, {}, {}
+        for standing in sorted(self.standings.values(), key=lambda one: (one.identity, one.bucket)):
+            self._add(judge, standing, now_s)
+        for run in self.runs.values():
+            run.reloaded = True
+
+    def adopt(self, judge: Judge, standing: Standing, now_s: float) -> None:
+        """Another gateway changed it: its word holds."""
+        key = (standing.identity, standing.bucket)
+        before = self.standings.get(key)
+        self.standings[key] = standing
+        run = self.runs.get(key) or self._add(judge, standing, now_s)
+        if run is not None:
+            run.adopt(before, standing)
+
+    def known(self, outcome: Outcome) -> Run | None:
+        """The run of a request that took part in a rollout."""
+        identity = self.identities.get(outcome.rollout)
+        return self.runs.get((identity, outcome.bucket)) if identity is not None else None
+
+    def met(self, judge: Judge, outcome: Outcome, now_s: float) -> Run | None:
+        """The same; a new bucket is met here."""
+        run = self.known(outcome)
+        identity = self.identities.get(outcome.rollout)
+        if run is not None or identity is None or len(self.standings) >= BUCKETS_MOST:
+            return run
+        key = (identity, outcome.bucket)
+        if key not in self.standings:
+            plan = self.plans[identity]
+            slices = (f"task={outcome.task}", f"length={outcome.length}")
+            record = self.records.get(plan.candidate, "")
+            self.standings[key] = begin_standing(plan, outcome.bucket, record, now_s, slices)
+            return self._add(judge, self.standings[key], now_s)
+        return None
+
+    def of(self, bucket: str) -> Iterable[Run]:
+        """The runs of all rollouts in a bucket."""
+        return self._by_bucket.get(bucket, ())
+
+    def shares(self) -> dict[str, dict[str, int]]:
+        """What workers must obey: rollout identity → bucket → share."""
+        found: dict[str, dict[str, int]] = {}
+        for standing in self.in_force():
+            found.setdefault(standing.identity, {})[standing.bucket] = standing.share_bp
+        return found
+
+    def in_force(self) -> Iterator[Standing]:
+        """Standings of rollouts of the policy."""
+        return (standing for (identity, _), standing in self.standings.items() if identity in self.plans)
+
+    def _add(self, judge: Judge, standing: Standing, now_s: float) -> Run | None:
+        plan = self.plans.get(standing.identity)
+        if plan is None:
+            return None
+        key = (standing.identity, standing.bucket)
+        try:
+            run = Run(judge, plan, standing, dict(self._guards), now_s)
+        except NoSlotError as error:
+            self.refused[key] = str(error)
+            _log.error("no_slots", rollout=plan.name, bucket=standing.bucket, why=str(error))
+            return None
+        self.runs[key] = run
+        self._by_bucket.setdefault(standing.bucket, []).append(run)
+        return run
