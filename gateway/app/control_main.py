@@ -182,6 +182,7 @@ class Control:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.link.stop(LAST_OUTCOMES_S)
+        self.recorder.flush()
         await self.rollouts.service.stop()
         await self.evidence.stop()
         await runner.cleanup()
@@ -193,7 +194,9 @@ class Control:
             self.recorder.subscribe("access_log", self.access_log.take_batch)
         # Before the checks, which may hand an outcome on at once: a new bucket is met by its outcome.
         self.rollouts.connect(self.link, self.probes, self.recorder, self.reloader)
-        self.recorder.subscribe("evidence", self.evidence.take_outcomes)
+        self.recorder.subscribe("evidence", self.evidence.take_batch)
+        self.recorder.subscribe_losses(self.metrics.take_losses)
+        self.recorder.subscribe_losses(self.evidence.take_losses)
         self.evidence.likelihood.overloaded = self._has_waiting
         self.publisher.on_applied.append(self._applied)
         self.link.on_joined.append(self.probes.tell)

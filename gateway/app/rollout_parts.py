@@ -24,9 +24,12 @@ from gateway.control.rollouts_gauges import rollout_families
 from gateway.control.rollouts_room import Room
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_world import Edges, World
+from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Family
 from gateway.control.webhooks import Webhooks
+from gateway.core.batch import Batch
 from gateway.model.messages import Starts
+from gateway.model.outcome import Outcome
 from gateway.model.proving import Oversight
 from gateway.model.table import Table
 
@@ -87,9 +90,13 @@ class RolloutParts:
         self._edges = Edges(probes.views, lambda: reloader.report)
         engine, wall = service.engine, self._wall
         self._room = room = Room(service.standing)
-        recorder.subscribe("rollouts", lambda message: engine.take_outcomes(message.batch, wall()))
-        recorder.subscribe("rollouts-room", lambda message: room.take_outcomes(message.batch))
-        self._evidence.scoring.subscribe("rollouts", lambda batch: engine.take_scored(batch, wall()))
+        recorder.subscribe("rollouts", lambda batch: engine.take_outcomes(_taking_part(batch), wall()))
+        recorder.subscribe("rollouts-room", lambda batch: room.take_outcomes(_taking_part(batch)))
+        self._evidence.scoring.subscribe(
+            "rollouts",
+            lambda scored: engine.take_scored(scored, wall()),
+            lambda batch: engine.take_scored([Scored(outcome) for outcome in _taking_part(batch)], wall()),
+        )
         self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, wall()))
         self._evidence.pairing.subscribe(
             lambda scored: engine.take_pair(
@@ -137,3 +144,8 @@ class RolloutParts:
             if self._edges is not None:
                 for message in self._edges.news(self._wall()):
                     self.webhooks.tell(message)
+
+
+def _taking_part(batch: Batch) -> list[Outcome]:
+    """The outcomes of requests that took part in a rollout."""
+    return [outcome for outcome, kind in zip(batch.outcomes, batch.kinds, strict=True) if kind.rollout]

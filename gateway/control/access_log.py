@@ -1,25 +1,25 @@
 """The access log: one JSON line per request, with the decision and its reasons. No prompt or answer text, no key.
 
-Owns the form of a line and its way out: lines are made on the loop, written in batches by one thread, so that a slow
-disk or a full pipe holds up nothing. What does not fit into the bounded backlog is dropped and counted. A file that was
-rotated away is opened anew. Called by ``control.recorder``; configured by ``app.control_main``.
+Owns the form of a line and its way out: lines are made on the loop, a batch at a time, and written by one thread, so
+that a slow disk or a full pipe holds up nothing. What does not fit into the bounded backlog is dropped and counted. A
+file that was rotated away is opened anew. Called by ``control.recorder``; configured by ``app.control_main``.
 """
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, cast
 
 import msgspec
 import structlog
+from msgspec.structs import astuple
 
 from gateway.control.series import Counter
-from gateway.model.messages import Outcomes
-from gateway.model.outcome import Attempt, Outcome
+from gateway.core.batch import Batch, ByKind, Kind
+from gateway.model.outcome import Attempt
 
-FLUSH_S = 0.1
 BACKLOG_MOST_BYTES = 16 * 1024 * 1024
 # Names a client can make up are cut; everything else in a line is bounded by the policy or an enum.
 NAME_MOST_CHARS = 128
@@ -40,21 +40,14 @@ class AccessAttempt(msgspec.Struct, omit_defaults=True):
     failure: str = ""
 
 
-class AccessLine(msgspec.Struct, omit_defaults=True):
-    """One line. Durations in milliseconds; a field that is unknown or does not apply is left out."""
+class KindFields(msgspec.Struct, omit_defaults=True):
+    """The fields of a line that all requests of a kind share. What does not apply is left out."""
 
-    at: datetime
-    event: Literal["request"]
-    request_id: str
     worker: int
     generation: int
     api: str
     status: int
     result: str
-    total_ms: float
-    bytes_in: int
-    bytes_out: int
-    trace_id: str = ""
     tenant: str = ""
     tier: str = ""
     model: str = ""
@@ -77,6 +70,21 @@ class AccessLine(msgspec.Struct, omit_defaults=True):
     failure: str = ""
     error_code: str = ""
     finish_reason: str = ""
+
+
+class AccessLine(msgspec.Struct, omit_defaults=True):
+    """One line. Durations in milliseconds; a field that is unknown or does not apply is left out.
+
+    ``event`` is the word ``request`` with the ``KindFields`` after it: their JSON is made once a kind.
+    """
+
+    at: datetime
+    request_id: str
+    event: msgspec.Raw
+    total_ms: float
+    bytes_in: int
+    bytes_out: int
+    trace_id: str = ""
     attempts: tuple[AccessAttempt, ...] = ()
     queue_ms: float = -1.0
     overhead_ms: float = -1.0
@@ -91,84 +99,55 @@ class AccessLine(msgspec.Struct, omit_defaults=True):
     conversation: str = ""
 
 
-def access_line(outcome: Outcome) -> AccessLine:
-    """The line of one request. Positional arguments: this runs for every request, and keywords double its cost."""
-    completion = outcome.completion_tokens
-    span_s = outcome.first_to_last_s
-    return AccessLine(
-        datetime.fromtimestamp(outcome.at, UTC),
-        "request",
-        outcome.request_id,
-        outcome.worker,
-        outcome.generation,
-        outcome.api,
-        outcome.status,
-        outcome.result,
-        _ms(outcome.total_s),
-        outcome.bytes_in,
-        outcome.bytes_out,
-        outcome.trace_id,
-        outcome.tenant,
-        outcome.tier,
-        outcome.model[:NAME_MOST_CHARS],
-        outcome.adapter[:NAME_MOST_CHARS],
-        outcome.bucket,
-        outcome.length,
-        outcome.task,
-        outcome.privilege,
-        outcome.tool_use,
-        outcome.structured,
-        outcome.stream,
-        outcome.seed,
-        outcome.rule,
-        outcome.constraints,
-        outcome.arm,
-        outcome.rollout,
-        outcome.pool,
-        outcome.endpoint,
-        outcome.precision,
-        outcome.failure,
-        outcome.error_code,
-        outcome.finish_reason,
-        tuple([_attempt(attempt) for attempt in outcome.attempts]),
-        _ms(outcome.queue_s),
-        _ms(outcome.overhead_s),
-        _ms(outcome.ttft_s),
-        _ms(span_s / (completion - 1)) if completion > 1 else -1.0,
-        _ms(outcome.longest_gap_s),
-        outcome.prompt_tokens_estimated,
-        outcome.prompt_tokens,
-        outcome.cached_tokens,
-        completion,
-        outcome.events,
-        outcome.conversation,
+def lines_of(batch: Batch, events: Iterable[msgspec.Raw]) -> bytes:
+    """The lines of a batch, each ended; ``events`` are those of its kinds. By position: keywords double the cost."""
+    return _ENCODER.encode_lines(
+        map(
+            AccessLine,
+            map(datetime.fromtimestamp, batch.at, repeat(UTC)),
+            batch.request_id,
+            events,
+            _ms(batch.total_s),
+            batch.bytes_in,
+            batch.bytes_out,
+            batch.trace_id,
+            map(_attempts, batch.attempts),
+            _ms(batch.queue_s),
+            _ms(batch.overhead_s),
+            _ms(batch.ttft_s),
+            _ms(batch.per_token_s),
+            _ms(batch.longest_gap_s),
+            batch.prompt_tokens_estimated,
+            batch.prompt_tokens,
+            batch.cached_tokens,
+            batch.completion_tokens,
+            batch.events,
+            batch.conversation,
+        )
     )
 
 
-def _attempt(attempt: Attempt) -> AccessAttempt:
-    return AccessAttempt(
-        attempt.pool,
-        attempt.endpoint,
-        attempt.status,
-        _ms(attempt.started_s),
-        _ms(attempt.took_s),
-        attempt.failure,
-    )
+def event_of(kind: Kind) -> msgspec.Raw:
+    """The ``event`` of every line of a kind."""
+    values = {name: getattr(kind, name) for name in KindFields.__struct_fields__}
+    cut = {name: values[name][:NAME_MOST_CHARS] for name in ("model", "adapter")}
+    return msgspec.Raw(b'"request",' + _ENCODER.encode(KindFields(**{**values, **cut}))[1:-1])
 
 
-def _ms(seconds: float) -> float:
+def _attempts(tried: Sequence[Attempt]) -> tuple[AccessAttempt, ...]:
+    return tuple([_attempt(one) for one in tried])
+
+
+def _attempt(tried: Attempt) -> AccessAttempt:
+    pool, endpoint, status, failure, started_s, took_s = astuple(tried)
+    started_ms = (started_s * 1e6 + 0.5) // 1.0 / 1e3
+    took_ms = (took_s * 1e6 + 0.5) // 1.0 / 1e3 if took_s >= 0.0 else -1.0
+    return AccessAttempt(pool, endpoint, status, started_ms, took_ms, failure)
+
+
+def _ms(durations_s: Iterable[float]) -> list[float]:
     """Milliseconds to the microsecond; -1 stays -1 (unknown)."""
-    return int(seconds * 1e6 + 0.5) / 1e3 if seconds >= 0.0 else -1.0
-
-
-class _LineLogger(structlog.BoundLoggerBase):
-    """A structlog logger whose event is a line: it runs the processors without building a dict."""
-
-    def request(self, line: AccessLine) -> None:
-        event: Any = line
-        for processor in self._processors:
-            event = processor(self._logger, "request", event)
-        self._logger.msg(event)
+    return [(seconds * 1e6 + 0.5) // 1.0 / 1e3 if seconds >= 0.0 else -1.0 for seconds in durations_s]
 
 
 class AccessLog:
@@ -180,23 +159,16 @@ class AccessLog:
             "quantgate_access_log_dropped_total", "Access log lines lost because they could not be written fast enough."
         )
         self._sink = sink
-        logger = structlog.wrap_logger(sink, processors=[_render], wrapper_class=_LineLogger)
-        self._logger = cast(_LineLogger, logger.bind())
+        self._told = 0
+        self._events = ByKind(event_of)
 
-    def take_batch(self, message: Outcomes) -> None:
+    def take_batch(self, batch: Batch) -> None:
         """Write the lines of a batch."""
-        if not self.enabled:
-            return
-        write = self._logger.request
-        lost_before = self._sink.dropped
-        for outcome in message.batch:
-            write(access_line(outcome))
-        if self._sink.dropped != lost_before:
-            self.dropped.add((), self._sink.dropped - lost_before)
-
-
-def _render(_: object, __: str, line: Any) -> bytes:
-    return _ENCODER.encode(line) + b"\n"
+        if self.enabled and batch.kinds:
+            self._sink.write(lines_of(batch, self._events.of(batch.kinds)), len(batch.kinds))
+        if self._sink.dropped != self._told:
+            self.dropped.add((), self._sink.dropped - self._told)
+            self._told = self._sink.dropped
 
 
 class BatchWriter:
@@ -206,46 +178,42 @@ class BatchWriter:
         self.dropped = 0
         self._target = target
         self._backlog_most = backlog_most_bytes
-        self._lines: list[bytes] = []
+        self._waiting: list[bytes] = []
         self._size = 0
         self._lock = threading.Lock()
-        self._waiting = threading.Event()
+        self._wake = threading.Event()
         self._stopping = False
         self._failing = False  # told once, until it works again
         self._descriptor = self._open()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
 
-    def msg(self, line: bytes) -> None:
-        """Add one line, newline included; dropped and counted if the backlog is full."""
+    def write(self, lines: bytes, number: int) -> None:
+        """Add so many lines, each ended; dropped and counted if they do not fit into the backlog."""
         with self._lock:
-            if self._size + len(line) > self._backlog_most:
-                self.dropped += 1
+            if self._size + len(lines) > self._backlog_most:
+                self.dropped += number
                 return
-            self._lines.append(line)
-            self._size += len(line)
-        if not self._waiting.is_set():
-            self._waiting.set()
+            self._waiting.append(lines)
+            self._size += len(lines)
+        self._wake.set()
 
     def close(self, within_s: float = 5.0) -> None:
         """Write what is left, at most ``within_s``, and stop."""
         self._stopping = True
-        self._waiting.set()
+        self._wake.set()
         self._thread.join(within_s)
 
     def _run(self) -> None:
-        while True:
-            self._waiting.wait()
-            self._waiting.clear()
+        stopping = False
+        while not stopping:
+            self._wake.wait()
+            self._wake.clear()
             stopping = self._stopping
             with self._lock:
-                lines, self._lines, self._size = self._lines, [], 0
-            if lines:
-                self._write(b"".join(lines))
-            if stopping:
-                break
-            # Gather for a moment: one write for many lines.
-            threading.Event().wait(FLUSH_S)
+                waiting, self._waiting, self._size = self._waiting, [], 0
+            if waiting:
+                self._write(b"".join(waiting))
         if self._target is not None:
             os.close(self._descriptor)
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Histogram
+from gateway.core.batch import Batch
 from gateway.store import aftermath, deployments, pairs, samples
 from gateway.store.aftermath import Consequence
 from gateway.store.engine import open_engine, url_of
@@ -95,13 +96,19 @@ class Archive:
         self._changed.set()
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
-        """Records of finished requests."""
+        """Records of finished requests that came with texts."""
         hashes = self.running
         for scored in batch:
             outcome = scored.outcome
             if outcome.capture is not None:
                 outcome = msgspec.structs.replace(outcome, capture=None)
             self.put(Record(outcome, scored.inspection, hashes.get(outcome.pool, "")))
+
+    def take_batch(self, batch: Batch) -> None:
+        """Records of finished requests that nothing was checked of."""
+        hashes = self.running
+        for outcome, kind in zip(batch.outcomes, batch.kinds, strict=True):
+            self.put(Record(outcome, None, hashes.get(kind.pool, "")))
 
     def put(self, row: Row) -> None:
         """Queue one row, or count it as dropped."""

@@ -21,6 +21,7 @@ from gateway.control.sampling import Sampling, opted_out
 from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, gauge
 from gateway.control.verdicts import Verdicts
+from gateway.core.batch import Batch
 from gateway.model.messages import Feedback, Outcomes
 from gateway.model.pair import Pairs
 from gateway.model.proving import Oversight
@@ -60,7 +61,7 @@ class Evidence:
         self.scoring.subscribe("verdicts", self.verdicts.take_scored)
         self.scoring.subscribe("joining", self.joining.take_scored)
         self.scoring.subscribe("sampling", self.sampling.take_scored)
-        self.scoring.subscribe("archive", self.archive.take_scored)
+        self.scoring.subscribe("archive", self.archive.take_scored, self.archive.take_batch)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -136,11 +137,15 @@ class Evidence:
         """Begin to write."""
         self.archive.start()
 
-    def take_outcomes(self, message: Outcomes) -> None:
+    def take_batch(self, batch: Batch) -> None:
         """A batch from the recorder."""
-        self.latency.take_batch(message)
-        self.joining.take_outcomes(message)
-        self.scoring.take_batch(message)
+        self.latency.take_batch(batch)
+        self.joining.take_batch(batch)
+        self.scoring.take_batch(batch)
+
+    def take_losses(self, message: Outcomes) -> None:
+        """What a worker says that it lost."""
+        self.scoring.take_lost(message.captures_dropped)
 
     def take_feedback(self, feedback: Feedback) -> None:
         """An application's word on one of its answers."""

@@ -1,6 +1,6 @@
 """What became of answers later: joins traces of turns, and takes applications' feedback.
 
-Owns the memory of recent requests by id. Feedback counts only for the tenant that got the answer; it may come before
+Owns what was said of recent answers. Feedback counts only for the tenant that got the answer; it may come before
 its request's outcome does, which a worker sends a moment later, so it waits for that. Called with outcomes, scored
 outcomes and feedback on control's loop; gives consequences to the archive, the counters and whoever subscribes.
 """
@@ -8,14 +8,16 @@ outcomes and feedback on control's loop; gives consequences to the archive, the 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from gateway.control.recent import Recent
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
+from gateway.core.batch import Batch
 from gateway.core.consequence import Consequence, Kind, Subject, Tracker
-from gateway.model.messages import Feedback, Outcomes
+from gateway.model.messages import Feedback
 from gateway.model.outcome import Outcome
 from gateway.store import aftermath
 
-RECENT_MOST = 100_000  # answers that feedback may still speak of; about 25 MB
+RECENT_MOST = 100_000  # answers that feedback may still speak of; about 20 MB
 BAD_BELOW = 0.5  # a score under this counts against the pool
 WAIT_S = 30.0  # how long feedback waits for its request's outcome
 WAITING_MOST = 10_000
@@ -35,9 +37,8 @@ class Joining:
         )
         self.ignored = Counter("quantgate_feedback_ignored_total", "Feedback that was not counted, by why.", ("why",))
         self._keep = keep
-        self._most = most
         self._tracker = Tracker()
-        self._recent: OrderedDict[str, Subject] = OrderedDict()
+        self._recent = Recent(most)
         self._early: OrderedDict[str, Feedback] = OrderedDict()
         self._said: dict[str, tuple[str, ...]] = {}  # by request: the words of its feedback that were counted
         self._subscribers: list[Subscriber] = []
@@ -55,18 +56,16 @@ class Joining:
         """Feedback whose request's outcome has not come yet."""
         return len(self._early)
 
-    def take_outcomes(self, message: Outcomes) -> None:
+    def take_batch(self, batch: Batch) -> None:
         """Remember answers at once, long before they are scored: an application may be quick to judge."""
-        recent = self._recent
-        for outcome in message.batch:
-            if outcome.pool and outcome.result == "ok":
-                recent[outcome.request_id] = subject_of(outcome)
-                if self._early and (feedback := self._early.pop(outcome.request_id, None)) is not None:
-                    self.take_feedback(feedback)
-        while len(recent) > self._most:
-            self._said.pop(recent.popitem(last=False)[0], None)
-        if message.batch:
-            self._give_up(message.batch[-1].at - WAIT_S)
+        for forgotten in self._recent.add(batch):
+            for request_id in self._said.keys() & forgotten.keys():
+                del self._said[request_id]
+        for request_id in batch.request_id if self._early else ():
+            if request_id in self._early and self._recent.subject(request_id) is not None:
+                self.take_feedback(self._early.pop(request_id))
+        if batch.at:
+            self._give_up(batch.at[-1] - WAIT_S)
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
         """Join what answers tell of earlier ones."""
@@ -82,7 +81,7 @@ class Joining:
         A change of mind is another word; the same one again, however often, must not outvote other answers.
         Words that judge nothing are told apart by their labels.
         """
-        subject = self._recent.get(feedback.request_id)
+        subject = self._recent.subject(feedback.request_id)
         if subject is None:
             if len(self._early) < WAITING_MOST:
                 self._early[feedback.request_id] = feedback

@@ -2,67 +2,63 @@
 
 Owns one set of sketches per (bucket, pool) and quarter of an hour, for the last hour and since the start. Bounded: over
 ``CELLS_MOST`` cells of a quarter further ones count as ``other``. Prometheus has its own histograms; these give
-quantiles to 1 % without choosing bounds before. Called by the recorder with every outcome, a few microseconds each.
+quantiles to 1 % without choosing bounds before. Called by the recorder with every outcome, about a microsecond each.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from gateway.core.batch import Batch, ByKind, Kind
 from gateway.core.sketch import Sketch
 from gateway.model.enums import Result
-from gateway.model.messages import Outcomes
-from gateway.model.outcome import Outcome
 
 BLOCK_S = 900.0
 BLOCKS = 4  # complete ones that are kept beside the one that fills
 CELLS_MOST = 500  # with five sketches of some 60 bins each: 15 MB a block when all are in use
 OTHER = "other"
-NAMES = ("queue", "ttft", "tpot", "gap", "total")
+SETTLE_EVERY = 8192  # outcomes; a few hundred kilobytes wait at most
 QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 
 _OK = Result.OK.value
 
 Key = tuple[str, str]
+T = TypeVar("T")
+
+
+class Parts(NamedTuple, Generic[T]):
+    """One thing for each part of a request's time."""
+
+    queue: T
+    ttft: T
+    tpot: T
+    gap: T
+    total: T
+
+
+NAMES = Parts._fields
 
 
 class Cell:
-    """One pool in one bucket."""
+    """One pool in one bucket. Durations wait in lists until ``settle`` puts them into the sketches, many at once."""
 
-    __slots__ = ("cached_tokens", "gap", "hits", "prompt_tokens", "queue", "told", "total", "tpot", "ttft")
+    __slots__ = ("cached_tokens", "hits", "prompt_tokens", "sketches", "told", "waiting")
 
     def __init__(self) -> None:
-        self.queue = Sketch()
-        self.ttft = Sketch()
-        self.tpot = Sketch()
-        self.gap = Sketch()
-        self.total = Sketch()
+        self.sketches = Parts(*(Sketch() for _ in NAMES))
+        self.waiting: Parts[list[float]] = Parts(*([] for _ in NAMES))
         self.told = self.hits = self.prompt_tokens = self.cached_tokens = 0
 
-    def add(self, outcome: Outcome) -> None:
-        """Count a request that ended at this pool. Only whole answers measure the pool."""
-        if outcome.queue_s >= 0.0:
-            self.queue.add(outcome.queue_s)
-        if outcome.prompt_tokens > 0 and outcome.cached_tokens >= 0:
-            self.told += 1
-            self.hits += outcome.cached_tokens > 0
-            self.prompt_tokens += outcome.prompt_tokens
-            self.cached_tokens += outcome.cached_tokens
-        if outcome.result != _OK:
-            return
-        self.total.add(outcome.total_s)
-        if outcome.stream:
-            if outcome.ttft_s >= 0.0:
-                self.ttft.add(outcome.ttft_s)
-            if outcome.longest_gap_s >= 0.0:
-                self.gap.add(outcome.longest_gap_s)
-            if outcome.completion_tokens > 1 and outcome.first_to_last_s >= 0.0:
-                self.tpot.add(outcome.first_to_last_s / (outcome.completion_tokens - 1))
+    def settle(self) -> None:
+        """Count what waits."""
+        for sketch, waiting in zip(self.sketches, self.waiting, strict=True):
+            sketch.extend(waiting)
+            waiting.clear()
 
     def merge(self, other: "Cell") -> None:
-        """Count what another cell counted."""
-        for name in NAMES:
-            getattr(self, name).merge(getattr(other, name))
+        """Count what another cell, which is settled, counted."""
+        for sketch, others in zip(self.sketches, other.sketches, strict=True):
+            sketch.merge(others)
         self.told += other.told
         self.hits += other.hits
         self.prompt_tokens += other.prompt_tokens
@@ -78,18 +74,52 @@ class Latency:
         self._current: dict[Key, Cell] = {}
         self._done: deque[tuple[float, dict[Key, Cell]]] = deque(maxlen=BLOCKS)
         self._began_at = monotonic()
+        self._unsettled = 0
+        self._by_kind = ByKind(self._cell_of)
 
-    def take_batch(self, message: Outcomes) -> None:
-        """Finished requests from the recorder."""
+    def take_batch(self, batch: Batch) -> None:
+        """Finished requests from the recorder. Only whole answers measure the pool."""
         self._turn()
-        current = self._current
-        for outcome in message.batch:
-            if outcome.pool:
-                self._cell(current, (outcome.bucket, outcome.pool)).add(outcome)
+        for kind, cell, queue_s, total_s, ttft_s, gap_s, per_token_s, prompt, cached in zip(
+            batch.kinds,
+            self._by_kind.of(batch.kinds),
+            batch.queue_s,
+            batch.total_s,
+            batch.ttft_s,
+            batch.longest_gap_s,
+            batch.per_token_s,
+            batch.prompt_tokens,
+            batch.cached_tokens,
+            strict=True,
+        ):
+            if cell is None:
+                continue
+            waiting = cell.waiting
+            if queue_s >= 0.0:
+                waiting.queue.append(queue_s)
+            if prompt > 0 and cached >= 0:
+                cell.told += 1
+                cell.hits += cached > 0
+                cell.prompt_tokens += prompt
+                cell.cached_tokens += cached
+            if kind.result != _OK:
+                continue
+            waiting.total.append(total_s)
+            if kind.stream:
+                if ttft_s >= 0.0:
+                    waiting.ttft.append(ttft_s)
+                if gap_s >= 0.0:
+                    waiting.gap.append(gap_s)
+                if per_token_s >= 0.0:
+                    waiting.tpot.append(per_token_s)
+        self._unsettled += len(batch.kinds)
+        if self._unsettled >= SETTLE_EVERY:
+            self._settle()
 
     def cells(self, within_s: float | None = None) -> dict[Key, Cell]:
         """Sketches since the start, or of the blocks that reach into the last ``within_s`` seconds."""
         self._turn()
+        self._settle()
         now = self._monotonic()
         blocks: list[dict[Key, Cell]] = [self._current]
         if within_s is None:
@@ -107,11 +137,21 @@ class Latency:
         now = self._monotonic()
         if now - self._began_at < BLOCK_S:
             return
+        self._settle()
         for key, cell in self._current.items():
             self._cell(self._since_start, key).merge(cell)
         self._done.append((now, self._current))
         self._current = {}
+        self._by_kind.clear()
         self._began_at = now
+
+    def _settle(self) -> None:
+        self._unsettled = 0
+        for cell in self._current.values():
+            cell.settle()
+
+    def _cell_of(self, kind: Kind) -> Cell | None:
+        return self._cell(self._current, (kind.bucket, kind.pool)) if kind.pool else None
 
     @staticmethod
     def _cell(cells: dict[Key, Cell], key: Key) -> Cell:
@@ -130,8 +170,7 @@ def as_values(cells: Iterable[tuple[Key, Cell]], *, with_sketches: bool = False)
 
 def _values(bucket: str, pool: str, cell: Cell, with_sketches: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"bucket": bucket, "pool": pool}
-    for name in NAMES:
-        sketch: Sketch = getattr(cell, name)
+    for name, sketch in zip(NAMES, cell.sketches, strict=True):
         found[name] = {
             "count": sketch.count,
             "mean": sketch.mean,

@@ -1,16 +1,17 @@
 """What is counted of the requests. One place decides which number an outcome moves.
 
 Owns the counters and histograms that live as long as control does, and the workers' latest gauges. An outcome costs a
-few microseconds: the rows it moves are looked up once per (bucket, pool, rule, result) and kept. Label values are
-bounded: buckets by the policy's own limit, pools and rules by the tables seen, results and failures by their enums.
-Called by ``control.recorder`` and ``control.hub``; read by ``control.gauges`` and ``control.admin``.
+microsecond: the rows it moves are looked up once per kind and kept. Label values are bounded: buckets by the policy's
+own limit, pools and rules by the tables seen, results and failures by their enums. Called by ``control.recorder`` and
+``control.hub``; read by ``control.gauges`` and ``control.admin``.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from gateway.control.series import Counter, Family, Histogram, Names
+from gateway.control.series import Counter, Family, Histogram, Names, add_each
+from gateway.core.batch import Batch, ByKind, Kind
 from gateway.model.messages import Outcomes, Stats
-from gateway.model.outcome import Outcome
 from gateway.model.table import Table
 
 TTFT_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0)
@@ -38,28 +39,23 @@ REQUEST_S = (
 QUEUE_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 OVERHEAD_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
-# Distinct (bucket, pool, rule, result) whose rows are kept; over it they are looked up anew.
-_ROWS_MOST = 20_000
-
 _BY_POOL = ("bucket", "pool")
 
+Row = list[float]
 
-class _Rows:
-    """The rows that outcomes of one (bucket, pool, rule, result) move."""
 
-    __slots__ = ("cached", "completion", "overhead", "pool", "prompt", "queue", "request", "requests", "tpot", "ttft")
+class _Rows(NamedTuple):
+    """The rows that outcomes of one kind move."""
 
-    def __init__(self, metrics: "Metrics", bucket: str, pool: str, rule: str, result: str) -> None:
-        self.pool = pool
-        self.requests = metrics.requests.row((bucket, pool, rule, result))
-        self.ttft = metrics.ttft.row((bucket, pool))
-        self.tpot = metrics.tpot.row((bucket, pool))
-        self.request = metrics.request.row((bucket, pool))
-        self.queue = metrics.queue.row((bucket, pool))
-        self.overhead = metrics.overhead.row((bucket, pool))
-        self.prompt = metrics.tokens.row((pool, "prompt"))
-        self.cached = metrics.tokens.row((pool, "cached"))
-        self.completion = metrics.tokens.row((pool, "completion"))
+    requests: Row
+    request: Row
+    queue: Row
+    overhead: Row
+    ttft: Row
+    tpot: Row | None  # an answer that is not streamed shows none
+    prompt: Row
+    cached: Row
+    completion: Row
 
 
 class Metrics:
@@ -107,7 +103,8 @@ class Metrics:
         self._pools = Names()
         self._rules = Names()
         self._endpoints = Names()
-        self._rows: dict[tuple[str, str, str, str], _Rows] = {}
+        self._rows = ByKind(self._rows_of)
+        self._answered = ByKind(lambda kind: self.attempts.row(self._attempt_key(kind.endpoint, kind.pool, "")))
 
     def take_table(self, table: Table) -> None:
         """Names of the new table become label values; those of earlier ones stay, their counters are not over."""
@@ -119,13 +116,35 @@ class Metrics:
         for route in table.routes:
             self._rules.admit(route.name)
         self._rows.clear()
+        self._answered.clear()
 
-    def take_batch(self, message: Outcomes) -> None:
+    def take_batch(self, batch: Batch) -> None:
         """Count a batch of finished requests."""
+        if not batch.kinds:
+            return
+        rows = zip(*self._rows.of(batch.kinds), strict=True)  # by column, in the order of _Rows
+        requests, request, queue, overhead, ttft, tpot, prompt, cached, completion = rows
+        for row in requests:
+            row[0] += 1.0
+        self.request.observe_each(request, batch.total_s)
+        self.queue.observe_each(queue, batch.queue_s)
+        self.overhead.observe_each(overhead, batch.overhead_s)
+        self.ttft.observe_each(ttft, batch.ttft_s)
+        self.tpot.observe_each(tpot, batch.per_token_s)
+        add_each(prompt, batch.prompt_tokens)
+        add_each(cached, batch.cached_tokens)
+        add_each(completion, batch.completion_tokens)
+        for kind, tried in zip(batch.kinds, batch.attempts, strict=True):
+            if len(tried) == 1 and not tried[0].failure and tried[0].endpoint == kind.endpoint:
+                self._answered[kind][0] += 1.0
+            else:
+                for attempt in tried:
+                    self.attempts.add(self._attempt_key(attempt.endpoint, attempt.pool, attempt.failure))
+
+    def take_losses(self, message: Outcomes) -> None:
+        """Count what a worker says that it lost."""
         if message.dropped:
             self.dropped.add((str(message.worker),), message.dropped)
-        for outcome in message.batch:
-            self._count(outcome)
 
     def take_stats(self, message: Stats) -> None:
         """A worker's gauges replace its last ones."""
@@ -142,44 +161,21 @@ class Metrics:
         for histogram in (self.ttft, self.tpot, self.request, self.queue, self.overhead):
             yield histogram.family()
 
-    def _count(self, outcome: Outcome) -> None:
-        key = (outcome.bucket, outcome.pool, outcome.rule, outcome.result)
-        rows = self._rows.get(key) or self._find_rows(key)
-        rows.requests[0] += 1.0
-        self.request.observe(rows.request, outcome.total_s)
-        if outcome.queue_s >= 0.0:
-            self.queue.observe(rows.queue, outcome.queue_s)
-        if outcome.overhead_s >= 0.0:
-            self.overhead.observe(rows.overhead, outcome.overhead_s)
-        if outcome.ttft_s >= 0.0:
-            self.ttft.observe(rows.ttft, outcome.ttft_s)
-        completion = outcome.completion_tokens
-        if completion > 0:
-            rows.completion[0] += completion
-            if completion > 1 and outcome.stream and outcome.first_to_last_s >= 0.0:
-                self.tpot.observe(rows.tpot, outcome.first_to_last_s / (completion - 1))
-        if outcome.prompt_tokens > 0:
-            rows.prompt[0] += outcome.prompt_tokens
-        if outcome.cached_tokens > 0:
-            rows.cached[0] += outcome.cached_tokens
-        for attempt in outcome.attempts:
-            self.attempts.add(
-                (
-                    self._endpoints.label(attempt.endpoint),
-                    self._pools.label(attempt.pool),
-                    attempt.failure or "none",
-                )
-            )
-
-    def _find_rows(self, key: tuple[str, str, str, str]) -> _Rows:
-        bucket, pool, rule, result = key
-        if len(self._rows) >= _ROWS_MOST:
-            self._rows.clear()
-        rows = self._rows[key] = _Rows(
-            self,
-            self._buckets.admit(bucket) if bucket else "none",
-            self._pools.label(pool),
-            self._rules.label(rule),
-            result,
+    def _rows_of(self, kind: Kind) -> _Rows:
+        bucket = self._buckets.admit(kind.bucket) if kind.bucket else "none"
+        pool, rule = self._pools.label(kind.pool), self._rules.label(kind.rule)
+        tpot = self.tpot.row((bucket, pool))
+        return _Rows(
+            self.requests.row((bucket, pool, rule, kind.result)),
+            self.request.row((bucket, pool)),
+            self.queue.row((bucket, pool)),
+            self.overhead.row((bucket, pool)),
+            self.ttft.row((bucket, pool)),
+            tpot if kind.stream else None,
+            self.tokens.row((pool, "prompt")),
+            self.tokens.row((pool, "cached")),
+            self.tokens.row((pool, "completion")),
         )
-        return rows
+
+    def _attempt_key(self, endpoint: str, pool: str, failure: str) -> tuple[str, str, str]:
+        return self._endpoints.label(endpoint), self._pools.label(pool), failure or "none"

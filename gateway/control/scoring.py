@@ -1,8 +1,9 @@
 """Checks on answers, in processes of their own: takes outcomes with texts, gives them back with what was found.
 
 Owns the scorer processes and the queue before them, which is bounded in bytes: what does not fit goes on unchecked and
-is counted. Every outcome comes out exactly once, checked or not; subscribers are called on the loop in batches. A
-scorer that dies (memory, a fault in a parser) is replaced, and its batch goes on unchecked.
+is counted. Every outcome comes out exactly once: those without texts, most of all, as the batch that they are in, at
+once and untouched; the others one by one, checked or not. Subscribers are called on the loop. A scorer that dies
+(memory, a fault in a parser) is replaced, and its batch goes on unchecked.
 """
 
 import asyncio
@@ -11,21 +12,23 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 
 from gateway.control import scorer_process
 from gateway.control.series import Counter
+from gateway.core.batch import Batch
 from gateway.core.consequence import Trace
 from gateway.core.quality import Inspection
-from gateway.model.messages import Outcomes
 from gateway.model.outcome import Capture, Outcome
 
 BATCH = 24
 BATCH_BYTES = 512 * 1024
 WAITING_BYTES = 64 * 1024 * 1024
 SCORE_S = 60.0  # for a batch, which takes a fraction of a second: beyond it a check hangs
+
+T = TypeVar("T")
 
 _log = structlog.get_logger("control.scoring")
 
@@ -35,7 +38,7 @@ class ScorerDiedError(Exception):
 
 
 class Scored(NamedTuple):
-    """A finished request with what the checks found. Both None: nothing was checked."""
+    """A finished request that came with texts, and what the checks found. Both None: nothing was checked."""
 
     outcome: Outcome
     inspection: Inspection | None = None
@@ -43,6 +46,7 @@ class Scored(NamedTuple):
 
 
 Subscriber = Callable[[Sequence[Scored]], None]
+PlainSubscriber = Callable[[Batch], None]
 
 
 class Scoring:
@@ -60,33 +64,48 @@ class Scoring:
         self._under_way: dict[asyncio.Task[None], list[Outcome]] = {}
         self._pool: ProcessPoolExecutor | None = None
         self._subscribers: list[tuple[str, Subscriber]] = []
+        self._plain_subscribers: list[tuple[str, PlainSubscriber]] = []
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def subscribe(self, name: str, subscriber: Subscriber) -> None:
-        """Hand every outcome to ``subscriber`` once it is checked, or will not be."""
+    def subscribe(self, name: str, subscriber: Subscriber, plain: PlainSubscriber | None = None) -> None:
+        """Hand every outcome with texts to ``subscriber`` once it is checked, or will not be; others to ``plain``."""
         self._subscribers.append((name, subscriber))
+        if plain is not None:
+            self._plain_subscribers.append((name, plain))
 
-    def take_batch(self, message: Outcomes) -> None:
+    def take_batch(self, batch: Batch) -> None:
         """Outcomes from the recorder."""
-        if message.captures_dropped:
-            self.skipped.add(("worker_full",), message.captures_dropped)
+        if not any(batch.capture):
+            _publish(self._plain_subscribers, batch)
+            return
+        plain = [capture is None for capture in batch.capture]
+        if any(plain):
+            _publish(self._plain_subscribers, batch.only(plain))
         unchecked: list[Scored] = []
-        for outcome in message.batch:
-            capture = outcome.capture
-            if capture is None or capture.cut or self._processes == 0:
-                if capture is not None:
-                    self.skipped.add(("answer_too_long" if capture.cut else "off",))
+        for outcome in batch.outcomes:
+            if outcome.capture is not None and not self._waits(outcome, outcome.capture):
                 unchecked.append(Scored(outcome))
-            elif self._waiting_bytes + _size(capture) > self._waiting_most:
-                self.skipped.add(("queue_full",))
-                unchecked.append(Scored(outcome))
-            else:
-                self._waiting.append(outcome)
-                self._waiting_bytes += _size(capture)
         if unchecked:
-            self._publish(unchecked)
+            _publish(self._subscribers, unchecked)
         self._feed()
+
+    def take_lost(self, number: int) -> None:
+        """Texts that workers gave up for room."""
+        if number:
+            self.skipped.add(("worker_full",), number)
+
+    def _waits(self, outcome: Outcome, capture: Capture) -> bool:
+        """Let it wait for a scorer, if it can be checked and there is room."""
+        if capture.cut or self._processes == 0:
+            self.skipped.add(("answer_too_long" if capture.cut else "off",))
+            return False
+        if self._waiting_bytes + _size(capture) > self._waiting_most:
+            self.skipped.add(("queue_full",))
+            return False
+        self._waiting.append(outcome)
+        self._waiting_bytes += _size(capture)
+        return True
 
     async def run(self, work: Callable[[bytes], bytes], data: bytes) -> bytes:
         """Let a scorer process do other work of its kind. Raises ``ScorerDiedError``."""
@@ -168,13 +187,13 @@ class Scoring:
             _log.error("scorer_hangs", batch=len(batch))
             self._give_up(batch, "too_slow")
             return
-        self._publish(scored)
+        _publish(self._subscribers, scored)
 
     def _give_up(self, batch: Sequence[Outcome], why: str) -> None:
         """These go on unchecked."""
         if batch:
             self.skipped.add((why,), len(batch))
-            self._publish([Scored(outcome) for outcome in batch])
+            _publish(self._subscribers, [Scored(outcome) for outcome in batch])
 
     def _executor(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -188,12 +207,13 @@ class Scoring:
         if self._pool is pool:
             self._pool = None
 
-    def _publish(self, scored: Sequence[Scored]) -> None:
-        for name, subscriber in self._subscribers:
-            try:
-                subscriber(scored)
-            except Exception:
-                _log.exception("scored_part_failed", part=name)
+
+def _publish(subscribers: Sequence[tuple[str, Callable[[T], None]]], found: T) -> None:
+    for name, subscriber in subscribers:
+        try:
+            subscriber(found)
+        except Exception:
+            _log.exception("scored_part_failed", part=name)
 
 
 def _size(capture: Capture | None) -> int:

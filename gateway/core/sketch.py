@@ -3,11 +3,15 @@
 Owns the bins: 64 to each power of two, so a value is known to 0.8 % (`ACCURACY`), from a microsecond to half a year.
 A sketch is a bag of integers: merging adds counts, so any order of merging, over workers, replicas or time, gives the
 same bytes. No logarithm is taken: the bin is read off the float's own exponent and mantissa, the same on every machine.
-Called by control per outcome, by the report, and by whoever merges what replicas stored.
+Called by control with outcomes, by the report, and by whoever merges what replicas stored.
 """
 
+import struct
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from math import ceil, frexp, ldexp, lgamma, log
+from operator import rshift
 from typing import NamedTuple, Self
 
 import msgspec
@@ -22,6 +26,9 @@ MOST_S = 2.0**24
 _LOWEST = -20 * STEPS
 _HIGHEST = 24 * STEPS
 _PER_SECOND = 1_000_000
+# Of a double's 64 bits these are below the exponent and the top of the mantissa that tell the bins apart.
+_BITS_BELOW = 52 - 6
+_BIAS = 1023 * STEPS
 
 _LOG_BETA_HALF_HALF = 2.0 * lgamma(0.5) - lgamma(1.0)
 
@@ -88,15 +95,40 @@ class Sketch:
         if micros < self.least_us or self.least_us < 0:
             self.least_us = micros
 
+    def extend(self, durations: Sequence[float]) -> None:
+        """``add`` each; for hundreds at once it takes half the time, and a tenth for zeros."""
+        zeros = durations.count(0.0)
+        if zeros:
+            durations = [seconds for seconds in durations if seconds]
+            self._count(_LOWEST, zeros)
+            self._measure(zeros, 0, 0, 0)
+        if not durations:
+            return
+        if min(durations) < LEAST_S or max(durations) >= MOST_S:
+            for seconds in durations:
+                self.add(seconds)
+            return
+        bits = struct.unpack(f"<{len(durations)}q", struct.pack(f"<{len(durations)}d", *durations))
+        for upper, count in Counter(map(rshift, bits, repeat(_BITS_BELOW))).items():
+            self._count(upper - _BIAS, count)
+        micros = [int(seconds * _PER_SECOND + 0.5) for seconds in durations]
+        self._measure(len(micros), sum(micros), min(micros), max(micros))
+
+    def _count(self, number: int, count: int) -> None:
+        self.bins[number] = self.bins.get(number, 0) + count
+
+    def _measure(self, count: int, sum_us: int, least_us: int, most_us: int) -> None:
+        self.count += count
+        self.sum_us += sum_us
+        self.most_us = max(self.most_us, most_us)
+        self.least_us = least_us if self.least_us < 0 else min(self.least_us, least_us)
+
     def merge(self, other: "Sketch") -> None:
         """Count everything that ``other`` counted."""
         for number, count in other.bins.items():
-            self.bins[number] = self.bins.get(number, 0) + count
-        self.count += other.count
-        self.sum_us += other.sum_us
-        self.most_us = max(self.most_us, other.most_us)
-        if other.least_us >= 0:
-            self.least_us = other.least_us if self.least_us < 0 else min(self.least_us, other.least_us)
+            self._count(number, count)
+        if other.count:
+            self._measure(other.count, other.sum_us, other.least_us, other.most_us)
 
     @property
     def mean(self) -> float | None:

@@ -46,12 +46,12 @@ def parts(tmp_path: Path) -> RolloutParts:
         recorder,
         Reloader(policy, load_snapshot, publisher, wall),
     )
-    recorder.subscribe("evidence", evidence.take_outcomes)
+    recorder.subscribe("evidence", evidence.take_batch)
     made.recorder = recorder  # type: ignore[attr-defined]
     return made
 
 
-def test_an_outcome_meets_its_bucket_and_is_announced_before(parts: RolloutParts) -> None:
+async def test_an_outcome_meets_its_bucket_and_is_announced_before(parts: RolloutParts) -> None:
     """By the recorder, and by the checks that follow it."""
     table = rollout_policy()
     parts.apply(table, Oversight(None, 1e9, Samples(), (), (), 1.0, 1024))
@@ -60,6 +60,7 @@ def test_an_outcome_meets_its_bucket_and_is_announced_before(parts: RolloutParts
     for number in range(3):
         parts.take_starts(Starts(0, [Start(int(START_S), BUCKET, "bf16", 1)]))
         recorder.record(Outcomes(0, 0, [request_of(BUCKET, "bf16", START_S, f"r{number}")]))
+        recorder.flush()
     run = parts.service.engine.runs[table.rollouts[0].identity, BUCKET]
     assert run.standing.state is State.PENDING
     assert run.feed.seen == {"bf16": 3}

@@ -230,6 +230,7 @@ class Rig:
         self.pairs: list[Pairs] = []
         self.recorder = Recorder()
         self.recorder.subscribe("metrics", self.metrics.take_batch)
+        self.recorder.subscribe_losses(self.metrics.take_losses)
         self.publisher.on_applied.append(lambda publication: self.metrics.take_table(publication.table))
         self.link = Link(
             directory / "s", Hub(self.publisher, self.metrics, self.recorder, self.feedback.append, self.pairs.append)

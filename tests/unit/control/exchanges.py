@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.control.scoring import Scored
+from gateway.core.batch import Batch, Kinds
 from gateway.core.consequence import Call, Result, Trace
 from gateway.core.quality import Check, FailureClass, Finding, Inspection, Verdict
-from gateway.model.messages import Outcomes
 from gateway.model.outcome import Capture, Outcome
 from tests.unit.control.conftest import outcome
 
@@ -32,9 +32,12 @@ def captured(request_id: str, text: str = '{"a": 1}', *, cut: bool = False, **fi
     return outcome(request_id=request_id, capture=Capture(request(), answer(text), cut), **fields)
 
 
-def batch(*outcomes: Outcome) -> Outcomes:
-    """As a worker sends them."""
-    return Outcomes(0, 0, list(outcomes))
+KINDS = Kinds()
+
+
+def batch(*outcomes: Outcome) -> Batch:
+    """As the recorder hands them on."""
+    return KINDS.batch(outcomes)
 
 
 def inspection(*failed: Check) -> Inspection:

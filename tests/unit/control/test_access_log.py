@@ -4,12 +4,11 @@ import json
 import os
 import threading
 
-import msgspec
 import pytest
 
-from gateway.control.access_log import AccessLog, BatchWriter, access_line, open_access_log
-from gateway.model.messages import Outcomes
+from gateway.control.access_log import AccessLog, BatchWriter, event_of, lines_of, open_access_log
 from gateway.model.outcome import Attempt, Outcome
+from tests.unit.control.exchanges import batch
 
 # What an outcome holds that a line leaves out on purpose.
 LEFT_OUT = {"capture", "pending_calls", "temperature"}
@@ -23,9 +22,15 @@ RENAMED = {
 }
 
 
+def text_of(*outcomes):
+    """The lines of a batch."""
+    made = batch(*outcomes)
+    return lines_of(made, map(event_of, made.kinds))
+
+
 def line_of(outcome):
     """The line as a reader of the log sees it."""
-    return json.loads(msgspec.json.encode(access_line(outcome)))
+    return json.loads(text_of(outcome))
 
 
 def test_every_field_of_an_outcome_is_in_the_line_or_left_out_on_purpose(outcome):
@@ -85,8 +90,7 @@ def test_attempts_tell_where_the_request_went(outcome):
 
 def test_no_captured_text_and_no_tool_call_id_is_written(outcome):
     """A capture for the quality checks passes through the same record and must not reach the log."""
-    text = msgspec.json.encode(access_line(outcome(capture=b"SECRET PROMPT", pending_calls=("call-SECRET",))))
-    assert b"SECRET" not in text
+    assert b"SECRET" not in text_of(outcome(capture=b"SECRET PROMPT", pending_calls=("call-SECRET",)))
 
 
 def test_a_made_up_model_name_is_cut(outcome):
@@ -98,8 +102,8 @@ def test_lines_reach_the_file_whole_and_in_order(tmp_path, outcome):
     """Every outcome is one line of JSON, in the order of the batches."""
     path = tmp_path / "logs" / "access.jsonl"
     log, close = open_access_log(str(path))
-    for batch in range(20):
-        log.take_batch(Outcomes(0, 0, [outcome(status=batch * 10 + n) for n in range(10)]))
+    for turn in range(20):
+        log.take_batch(batch(*(outcome(status=turn * 10 + n) for n in range(10))))
     close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["status"] for line in lines] == list(range(200))
@@ -111,7 +115,7 @@ def test_switched_off_nothing_is_made(tmp_path, outcome):
     path = tmp_path / "access.jsonl"
     log, close = open_access_log(str(path))
     log.enabled = False
-    log.take_batch(Outcomes(0, 0, [outcome()]))
+    log.take_batch(batch(outcome()))
     close()
     assert path.read_text() == ""
     assert open_access_log("off")[0] is None
@@ -136,7 +140,7 @@ def test_a_reader_that_stalls_costs_lines_and_nothing_else(tmp_path, outcome):
     writer._descriptor = write_end
     log = AccessLog(writer)
     for _ in range(300):
-        log.take_batch(Outcomes(0, 0, [outcome()] * 10))
+        log.take_batch(batch(*([outcome()] * 10)))
     assert writer._size <= 10_000
     lost = log.dropped.family().samples[()][0]
     assert 0 < lost < 3000

@@ -137,7 +137,7 @@ async def test_a_query_that_cannot_be_meant_is_refused(client: Client, query: st
 async def test_one_record_comes_with_what_became_of_it(world: World, client: Client) -> None:
     """Feedback and consequences, the deployment record by its hash, and whether a sample is kept."""
     await world.put("a")
-    world.evidence.joining.take_outcomes(batch(outcome(request_id="a")))
+    world.evidence.joining.take_batch(batch(outcome(request_id="a")))
     world.evidence.take_feedback(Feedback(0, NOW, "acme", "a", "bad", 0.0))
     await until(lambda: bool(world.evidence.archive.written.rows.get(("aftermath",))))
     found = await get(client, "/api/v1/records/a")
@@ -163,7 +163,7 @@ async def test_a_report_is_made_apart(world: World, client: Client) -> None:
 
 async def test_latency_of_this_process(world: World, client: Client) -> None:
     """By bucket and pool, of a span, and as sketches to merge."""
-    world.evidence.take_outcomes(batch(outcome(), outcome(pool="int4")))
+    world.evidence.take_batch(batch(outcome(), outcome(pool="int4")))
     every = (await get(client, "/api/v1/latency"))["latency"]
     assert [found["pool"] for found in every] == ["bf16", "int4"]
     (one,) = (await get(client, "/api/v1/latency?pool=int4&since=15m&sketches=1"))["latency"]

@@ -30,7 +30,7 @@ async def test_everything_that_hears_an_outcome(tmp_path: Path) -> None:
     evidence.apply(table, oversight)
     evidence.start()
     evidence.take_feedback(Feedback(0, 1_700_000_000.0, "acme", "good", "down", 0.0))
-    evidence.take_outcomes(batch(captured("good", f'{{"a": "{SECRET}"}}'), captured("bad", SECRET)))
+    evidence.take_batch(batch(captured("good", f'{{"a": "{SECRET}"}}'), captured("bad", SECRET)))
     written = evidence.archive.written
     await until(lambda: [written.row((name,))[0] for name in ("requests", "aftermath", "samples")] == [2, 1, 1], 120.0)
     await evidence.stop()
@@ -53,7 +53,7 @@ async def test_everything_that_hears_an_outcome(tmp_path: Path) -> None:
 async def test_without_processes_and_before_a_database_nothing_breaks(tmp_path: Path) -> None:
     """Outcomes are counted and wait; the gauge says that nothing can be written."""
     evidence = Evidence(tmp_path, processes=0, monotonic=time.monotonic, wall=time.time, rand=lambda: 0.0)
-    evidence.take_outcomes(batch(captured("a")))
+    evidence.take_batch(batch(captured("a")))
     gauges = {family.name: family.samples for family in evidence.families()}
     assert gauges["quantgate_database_up"] == {(): (0.0,)}
     assert gauges["quantgate_records_waiting"] == {(): (1.0,)}

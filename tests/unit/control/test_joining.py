@@ -22,7 +22,7 @@ class Heard:
         self.joining.subscribe(lambda found, bad: self.badness.append((found.kind, found.subject.request_id, bad)))
 
     def answers(self, *ids: str, **fields: Any) -> None:
-        self.joining.take_outcomes(batch(*(outcome(request_id=name, **fields) for name in ids)))
+        self.joining.take_batch(batch(*(outcome(request_id=name, **fields) for name in ids)))
 
     def says(self, request_id: str, score: float = 0.0, tenant: str = "acme", label: str = "", at: float = AT) -> None:
         self.joining.take_feedback(Feedback(0, at, tenant, request_id, label, score))
@@ -101,7 +101,8 @@ def test_feedback_on_nothing_is_given_up_after_a_while() -> None:
 def test_memory_of_answers_is_bounded() -> None:
     """The oldest are forgotten."""
     heard = Heard(most=3)
-    heard.answers("a", "b", "c", "d", "e")
+    for name in "abcde":
+        heard.answers(name)
     for name in "abcde":
         heard.says(name)
     assert [found.request_id for found in heard.kept] == ["c", "d", "e"]

@@ -6,6 +6,7 @@ from gateway.control.metrics import Metrics
 from gateway.model.enums import Failure, Result
 from gateway.model.messages import Outcomes
 from gateway.model.outcome import Attempt
+from tests.unit.control.exchanges import batch
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def metrics(policy, compile_):
 
 def count(metrics, *outcomes):
     """Take outcomes as one batch."""
-    metrics.take_batch(Outcomes(0, 0, list(outcomes)))
+    metrics.take_batch(batch(*outcomes))
 
 
 def samples(metrics, name):
@@ -137,14 +138,14 @@ def test_b96_counters_outlive_the_worker_and_gauges_do_not(metrics, outcome, sta
 
 def test_dropped_outcomes_are_counted_by_worker(metrics, outcome):
     """A loss is never silent."""
-    metrics.take_batch(Outcomes(2, 5, [outcome()]))
-    metrics.take_batch(Outcomes(2, 0, []))
+    metrics.take_losses(Outcomes(2, 5, [outcome()]))
+    metrics.take_losses(Outcomes(2, 0, []))
     assert samples(metrics, "quantgate_dropped_outcomes_total") == {("2",): (5.0,)}
 
 
 def test_the_memory_of_rows_is_bounded(metrics, outcome, monkeypatch):
     """Even a worker that sends endless buckets cannot make control grow."""
-    monkeypatch.setattr("gateway.control.metrics._ROWS_MOST", 10)
+    monkeypatch.setattr("gateway.core.batch.KINDS_MOST", 10)
     count(metrics, *(outcome(bucket=f"b{n}", rule="chat") for n in range(100)))
     assert len(metrics._rows) <= 10
     assert sum(row[0] for row in samples(metrics, "quantgate_requests_total").values()) == 100

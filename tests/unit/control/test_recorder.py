@@ -1,29 +1,82 @@
-"""The fan-out of outcomes."""
+"""The fan-out of outcomes: gathered for a moment, each once, in order."""
 
-from gateway.control.recorder import Recorder
+import pytest
+
+from gateway.control import recorder as module
+from gateway.control.recorder import GATHER_MOST, Recorder
 from gateway.model.messages import Outcomes
 
 
-def test_every_subscriber_gets_every_batch_in_order():
-    """One arrival, many readers."""
-    recorder, first, second = Recorder(), [], []
-    recorder.subscribe("first", first.append)
-    recorder.subscribe("second", second.append)
-    batches = [Outcomes(0, number, []) for number in range(3)]
-    for batch in batches:
-        recorder.record(batch)
-    assert first == second == batches
+class Ear:
+    """A subscriber that remembers the request ids of each batch."""
+
+    def __init__(self):
+        self.heard = []
+
+    def __call__(self, batch):
+        self.heard.append(list(batch.request_id))
 
 
-def test_a_failing_subscriber_takes_nothing_from_the_others():
+def message(outcome, *ids, dropped=0, captures_dropped=0):
+    """As a worker sends it."""
+    return Outcomes(0, dropped, [outcome(request_id=name) for name in ids], captures_dropped)
+
+
+async def test_every_subscriber_gets_every_outcome_once_and_in_order(outcome):
+    """One arrival, many readers; messages of a moment are one batch."""
+    recorder, first, second = Recorder(), Ear(), Ear()
+    recorder.subscribe("first", first)
+    recorder.subscribe("second", second)
+    recorder.record(message(outcome, "a", "b"))
+    recorder.record(message(outcome))
+    recorder.record(message(outcome, "c"))
+    assert first.heard == []
+    recorder.flush()
+    recorder.record(message(outcome, "d"))
+    recorder.flush()
+    recorder.flush()
+    assert first.heard == second.heard == [["a", "b", "c"], ["d"]]
+
+
+async def test_nobody_waits_longer_than_a_moment(outcome, eventually, monkeypatch):
+    """Without further outcomes the batch goes out by itself, and the next one too."""
+    monkeypatch.setattr(module, "GATHER_S", 0.01)
+    recorder, ear = Recorder(), Ear()
+    recorder.subscribe("ear", ear)
+    for name in ("a", "b"):
+        recorder.record(message(outcome, name))
+        await eventually(lambda name=name: ear.heard[-1:] == [[name]])
+
+
+async def test_many_outcomes_do_not_wait_at_all(outcome):
+    """Memory and the time the loop is held stay bounded."""
+    recorder, ear = Recorder(), Ear()
+    recorder.subscribe("ear", ear)
+    recorder.record(message(outcome, *(["a"] * (GATHER_MOST - 1))))
+    assert ear.heard == []
+    recorder.record(message(outcome, "b"))
+    assert [len(heard) for heard in ear.heard] == [GATHER_MOST]
+
+
+async def test_a_failing_subscriber_takes_nothing_from_the_others(outcome):
     """It is counted by name, and the next one still gets the batch."""
-    recorder, heard = Recorder(), []
+    recorder, ear = Recorder(), Ear()
 
     def broken(_):
         raise RuntimeError
 
     recorder.subscribe("broken", broken)
-    recorder.subscribe("good", heard.append)
-    recorder.record(Outcomes(0, 0, []))
-    assert len(heard) == 1
+    recorder.subscribe("good", ear)
+    recorder.record(message(outcome, "a"))
+    recorder.flush()
+    assert ear.heard == [["a"]]
     assert recorder.failures.family().samples == {("broken",): (1.0,)}
+
+
+@pytest.mark.parametrize(("lost", "told"), [({}, 0), ({"dropped": 3}, 1), ({"captures_dropped": 2}, 1)])
+def test_losses_are_told_at_once(outcome, lost, told):
+    """Also when no outcome came with them."""
+    recorder, heard = Recorder(), []
+    recorder.subscribe_losses(heard.append)
+    recorder.record(message(outcome, **lost))
+    assert len(heard) == told

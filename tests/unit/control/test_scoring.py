@@ -8,7 +8,6 @@ import pytest
 
 from gateway.control import scoring as module
 from gateway.control.scoring import Scoring
-from gateway.model.messages import Outcomes
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import Ear, batch, captured
 
@@ -88,11 +87,14 @@ async def test_what_does_not_fit_goes_on_unchecked() -> None:
 
 async def test_what_carries_no_text_goes_straight_through() -> None:
     """Also answers that were cut, texts given up by a worker, and everything while the checks are off."""
-    scoring, ear = Scoring(0), Ear()
-    scoring.subscribe("ear", ear)
+    scoring, ear, plain = Scoring(0), Ear(), []
+    scoring.subscribe("ear", ear, lambda batch: plain.extend(batch.request_id))
     cut = captured("cut", cut=True)
-    scoring.take_batch(Outcomes(0, 0, [outcome(request_id="plain"), cut, captured("off")], 7))
-    assert [found.outcome.request_id for found in ear.heard] == ["plain", "cut", "off"]
+    scoring.take_batch(batch(outcome(request_id="plain"), cut, captured("off")))
+    scoring.take_batch(batch(outcome(request_id="plainer"), outcome(request_id="plainest")))
+    scoring.take_lost(7)
+    assert plain == ["plain", "plainer", "plainest"]
+    assert [found.outcome.request_id for found in ear.heard] == ["cut", "off"]
     assert all(found.inspection is None for found in ear.heard)
     assert skipped(scoring) == {"answer_too_long": 1, "off": 1, "worker_full": 7}
 
@@ -128,7 +130,8 @@ async def test_a_fault_of_our_own_loses_no_outcome(monkeypatch: pytest.MonkeyPat
 async def test_a_subscriber_that_fails_takes_nothing_from_the_others() -> None:
     """It is told in the log."""
     scoring, ear = Scoring(0), Ear()
-    scoring.subscribe("broken", lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
-    scoring.subscribe("ear", ear)
-    scoring.take_batch(batch(outcome()))
-    assert len(ear.heard) == 1
+    plain: list[str] = []
+    scoring.subscribe("broken", lambda _: 1 / 0, lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
+    scoring.subscribe("ear", ear, lambda batch: plain.extend(batch.request_id))
+    scoring.take_batch(batch(outcome(request_id="plain"), captured("captured")))
+    assert (plain, [found.outcome.request_id for found in ear.heard]) == (["plain"], ["captured"])

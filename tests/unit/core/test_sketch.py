@@ -44,6 +44,15 @@ def test_merging_in_any_order_gives_the_same_bytes(parts, rng):
     assert merged.encode() == whole.encode()
 
 
+@given(st.lists(st.lists(st.floats(-1.0, 2 * MOST_S) | st.sampled_from([0.0, -0.0, LEAST_S, MOST_S, 6e-7]))))
+def test_many_at_once_are_the_same_as_one_by_one(parts):
+    """Also durations of nothing, below nothing, and beyond either end."""
+    made = Sketch()
+    for part in parts:
+        made.extend(part)
+    assert made.encode() == sketch_of([value for part in parts for value in part]).encode()
+
+
 @given(MANY)
 def test_bytes_hold_the_whole_sketch(values):
     """Stored and read again it goes on as before."""
