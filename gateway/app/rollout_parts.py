@@ -133,7 +133,8 @@ class RolloutParts:
 
     def families(self) -> Iterable[Family]:
         """Gauges of this moment."""
-        return rollout_families(self.service.engine, self.service.keeper, self._wall())
+        service = self.service
+        return rollout_families(service.engine, service.keeper, self._wall(), service.sharing)
 
     def _table(self) -> Table | None:
         return self._publisher.current.table if self._publisher.current is not None else None

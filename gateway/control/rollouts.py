@@ -9,6 +9,8 @@ drives the same engine with simulated outcomes.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+import structlog
+
 from gateway.control.rollouts_buckets import Buckets
 from gateway.control.rollouts_due import Moment, due_events
 from gateway.control.rollouts_record import evidence_of, packed
@@ -45,6 +47,8 @@ from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
 from gateway.model.proving import Rollout
 from gateway.model.table import Table
+
+_log = structlog.get_logger("control.rollouts")
 
 
 class Engine:
@@ -95,6 +99,7 @@ class Engine:
             self._waiting, self.metered_s = state.judge, state.at_s
         self.restored = True
         self._rebuild(self.judge.budget, now_s)
+        self._begin_stages_since(self.metered_s)
 
     def adopt(self, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""
@@ -102,8 +107,16 @@ class Engine:
 
     def take_over(self, state: EngineState) -> None:
         """Another gateway's meters are newer than what was found here: go on from them."""
+        _log.info("meters_taken_over", of=state.at_s, had=self.metered_s)
         self.metered_s = state.at_s
         self.judge.restore(state.judge, foreign=True)
+        self._begin_stages_since(state.at_s)
+
+    def _begin_stages_since(self, at_s: float) -> None:
+        """Stages that are younger than the meters: evidence of the stage before must not pass for theirs."""
+        for run in self.runs.values():
+            if 0.0 < at_s < run.standing.stage_since_s:
+                run.adopt(None, run.standing)
 
     def _rebuild(self, budget: Budget, now_s: float) -> None:
         """All series anew under the policy in force; money stays wherever the question is the same."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_keeping import Keeper
+from gateway.control.rollouts_sharing import Sharing
 from gateway.control.series import Family, Key, gauge
 from gateway.core.evidence import Outcome, suspicion_of
 from gateway.core.rollout import State
@@ -15,11 +16,32 @@ _BUCKET = ("rollout", "bucket", "pool")
 _SERIES = (*_BUCKET, "series")
 
 
-def rollout_families(engine: Engine, keeper: Keeper, now_s: float) -> Iterable[Family]:
+def rollout_families(engine: Engine, keeper: Keeper, now_s: float, sharing: Sharing | None = None) -> Iterable[Family]:
     """Everything of this moment."""
     yield from _states(engine)
     yield from _series(engine, now_s)
     yield from _budget(engine, keeper, now_s)
+    if sharing is not None:
+        yield from _sharing(sharing)
+
+
+def _sharing(sharing: Sharing) -> Iterable[Family]:
+    values = {
+        (
+            "quantgate_rollout_gateways",
+            "Gateways on the database that judge together, this one included; 0 = it shares with nobody.",
+        ): float(sharing.merger.alive if sharing.shared else 0),
+        (
+            "quantgate_rollout_alone",
+            "1 while the shared database does not answer and this gateway judges what it sees alone.",
+        ): float(sharing.alone),
+        (
+            "quantgate_rollout_reports_late",
+            "Outcomes that other gateways reported after their block was judged.",
+        ): float(sharing.merger.late),
+    }
+    for (name, words), value in values.items():
+        yield gauge(name, words, (), {(): value})
 
 
 def _states(engine: Engine) -> Iterable[Family]:

@@ -5,6 +5,8 @@ told. The database may be away: what takes a pool OUT is then kept in the files 
 database; what lets a pool IN waits. Blocks: its methods run in threads, and changes go one after the other.
 """
 
+import re
+import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +27,7 @@ from gateway.store.rollouts import Change
 
 STANDINGS_FILE = "rollout-standings.msgpack"
 METERS_FILE = "rollout-meters.msgpack"
+NAME_FILE = "gateway-name"
 
 T = TypeVar("T")
 
@@ -61,6 +64,18 @@ class Keeper:
     def owed(self) -> int:
         """Changes that the database has not got yet."""
         return len(self._owed)
+
+    def name(self) -> str:
+        """What this gateway is called among others on the same database; the same one as long as its files live."""
+        path = self._directory / NAME_FILE
+        try:
+            found = path.read_text()
+        except (OSError, UnicodeDecodeError):
+            found = ""
+        if not re.fullmatch(r"[0-9a-f]{16}", found):
+            found = secrets.token_hex(8)
+            self._write_bytes(NAME_FILE, found.encode())
+        return found
 
     # reading
 
@@ -164,8 +179,11 @@ class Keeper:
             return None
 
     def _write(self, name: str, value: object) -> None:
+        self._write_bytes(name, msgspec.msgpack.encode(value))
+
+    def _write_bytes(self, name: str, data: bytes) -> None:
         try:
-            write_atomically(self._directory / name, msgspec.msgpack.encode(value))
+            write_atomically(self._directory / name, data)
         except OSError as error:
             self.failures += 1
             _log.error("rollout_file_not_written", file=name, error=str(error))

@@ -16,6 +16,7 @@ from gateway.control.link import WorkerLink
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_keeping import Keeper, Kept
 from gateway.control.rollouts_notices import brake_message, messages_of, say
+from gateway.control.rollouts_sharing import Sharing
 from gateway.control.rollouts_storing import Storing, key_of
 from gateway.control.rollouts_values import Key, Proposal, Surroundings, told_shares
 from gateway.control.series import Counter
@@ -65,6 +66,7 @@ class RolloutService:
         self._lock = asyncio.Lock()
         self._latched: Rollouts | None = None
         self._storing = Storing(self.keeper)
+        self.sharing = Sharing(database, self.keeper.name())
         self._again: dict[Key, Event] = {}
         self._polled_s = self._metered_s = 0.0
 
@@ -109,9 +111,10 @@ class RolloutService:
                 _log.exception("rollout_turn_failed")
 
     async def stop(self) -> None:
-        """Store the meters as they are."""
+        """Store the meters as they are, and take leave of the other gateways."""
         async with self._lock:
-            await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
+            await self.sharing.leave(self.engine, self._wall())
+            await self._save_meters()
 
     async def turn(self) -> None:
         """One turn: other replicas' changes, evidence, decisions, meters."""
@@ -126,10 +129,14 @@ class RolloutService:
             again = [self.engine.propose(at, event) for at, event in self._again.items()]
             self._again.clear()
             done = await self._carry_out([found for found in again if found is not None])
-            done += await self._carry_out(self.engine.turn(now_s))
+            blocks = await self.sharing.exchange(self.engine, self.engine.collect(now_s), now_s)
+            done += await self._carry_out(self.engine.turn(now_s, blocks))
             if done or now_s - self._metered_s >= METERS_S:
                 self._metered_s = now_s
-                await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
+                await self._save_meters()
+
+    async def _save_meters(self) -> None:
+        await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
 
     # commands
 

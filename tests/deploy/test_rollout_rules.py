@@ -12,6 +12,7 @@ from gateway.control.rehearsal.scenario import Quiet
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_gauges import rollout_families
 from gateway.control.rollouts_keeping import Keeper
+from gateway.control.rollouts_sharing import Sharing
 
 PROMETHEUS = Path(__file__).parents[2] / "deploy" / "prometheus"
 RULES = [
@@ -50,7 +51,8 @@ def test_every_alert_is_tested_both_ways_and_explained() -> None:
 
 def test_alerts_ask_only_for_metrics_that_are_exposed(tmp_path: Path) -> None:
     """A misspelled metric would never fire."""
-    exposed = {family.name for family in rollout_families(Engine(Quiet()), Keeper(tmp_path, lambda: None), 0.0)}
+    keeper, sharing = Keeper(tmp_path, lambda: None), Sharing(lambda: None, "g")
+    exposed = {family.name for family in rollout_families(Engine(Quiet()), keeper, 0.0, sharing)}
     for rule in RULES:
         for name in re.findall(r"\bquantgate_[a-z_]+", rule["expr"]):
             assert name in exposed | COUNTED, (rule["alert"], name)

@@ -3,10 +3,12 @@
 Owns the question when a block is complete: every process that is alive has said that it will report nothing more of
 it. The answer follows from the reports and their order alone, the clocks in them included, so whoever reads the same
 reports in the same order closes the same blocks with the same counts. A process that has not reported for ``GONE_S`` is
-not waited for; what it brings later of closed blocks is late. Pure; called by ``control.rollouts_sharing``.
+not waited for; what it brings later of closed blocks is late. A process closes a block once, so what it says of one
+again is the same message, or was lost with its restart, and counts once. Pure; called by ``control.rollouts_sharing``.
 """
 
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 
 import msgspec
 
@@ -45,10 +47,11 @@ class Watched(msgspec.Struct, frozen=True):
 class _Waiting:
     """Blocks of one series on their way to completeness; ``through``: the first block that is not closed yet."""
 
-    __slots__ = ("blocks", "through", "touched_s")
+    __slots__ = ("blocks", "reported_by", "through", "touched_s")
 
     def __init__(self) -> None:
         self.blocks: dict[int, OpenBlock] = {}
+        self.reported_by: dict[int, set[str]] = {}
         self.through = -(2**62)
         self.touched_s = 0.0
 
@@ -71,7 +74,7 @@ class Merger:
         """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully."""
         self.now_s = max(self.now_s, report.at_s)
         for name, record in report.blocks:
-            self._add(name, record)
+            self._add(report.process, name, record)
         # The blocks are in ``_waiting`` now; only the promise is remembered.
         self._alive[report.process] = msgspec.structs.replace(report, blocks=())
         gone = [one.process for one in self._alive.values() if one.leaving or self.now_s - one.at_s > GONE_S]
@@ -84,12 +87,16 @@ class Merger:
             elif self.now_s - self._waiting[name].touched_s > UNKNOWN_S:
                 del self._waiting[name]
 
-    def _add(self, name: str, record: BlockRecord) -> None:
+    def _add(self, process: str, name: str, record: BlockRecord) -> None:
         waiting = self._waiting.setdefault(name, _Waiting())
         waiting.touched_s = self.now_s
         if record.number < waiting.through:
             self.late += record.outcomes
             return
+        by = waiting.reported_by.setdefault(record.number, set())
+        if process in by:
+            return
+        by.add(process)
         waiting.blocks.setdefault(record.number, OpenBlock()).absorb(record)
 
     def _complete(self, name: str, one: Watched) -> Iterator[KeyedBlock]:
@@ -103,6 +110,7 @@ class Merger:
         through = min(promised, default=max(waiting.blocks) + 1)
         waiting.through = max(waiting.through, through)
         for number in sorted(number for number in waiting.blocks if number < waiting.through):
+            del waiting.reported_by[number]
             yield KeyedBlock(one.key, waiting.blocks.pop(number).record(number))
 
 
@@ -119,4 +127,4 @@ def name_of(key: SeriesKey, spec: SeriesSpec, salt: str) -> str:
         spec.tolerated_ratio,
         spec.block_s,
     )
-    return "\x1f".join(str(part) for part in parts)
+    return blake2b("\x1f".join(str(part) for part in parts).encode(), digest_size=12).hexdigest()

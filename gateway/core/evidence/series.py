@@ -172,7 +172,7 @@ class Series:
         self.trip = None
         self.stage_s = at_s
         if not keep_evidence:
-            self.stage_block = max(self.timeline.first_whole_block(at_s), self.timeline.next_block)
+            self.stage_block = self.timeline.first_whole_block(at_s)
             self.evidence.restart()
             self._mean = MeanInterval(self.spec.interval_alpha)
             self._bad = 0.0

@@ -125,6 +125,16 @@ def test_who_has_gone_is_not_waited_for_and_who_leaves_says_so() -> None:
     assert take(merger, Report("b", 30.0, (record(12),), {NAME: 9}, leaving=True)) == [(12, 2)]
 
 
+def test_said_twice_counts_once() -> None:
+    """A report whose writing seemed to fail is written again; one from before a kill is said anew, in part."""
+    merger = Merger()
+    take(merger, Report("b", 10.0))
+    take(merger, Report("a", 14.0, (record(5, 3),)))
+    take(merger, Report("a", 15.0, (record(5, 2), record(6))))
+    assert take(merger, Report("b", 16.0, (record(5, 1),))) == [(5, 4), (6, 1)]
+    assert merger.late == 0
+
+
 def test_a_clock_that_is_behind_holds_back_and_breaks_nothing() -> None:
     """A process speaks of its own seconds; the others wait for them."""
     merger = Merger()

@@ -1,0 +1,208 @@
+"""Evidence of several gateways: each reports the blocks that it has closed, and all are judged by the sum.
+
+Owns the exchange over the database, once a turn: our report behind the others', then all that came since, merged into
+blocks that are complete. Every gateway reads the same reports in the same order, so their copies of a meter trip on the
+same block. With SQLite there is one gateway, and its own blocks are all there is. While the database does not answer
+for ``ALONE_S``, what is seen here is judged alone: a bad pool must not stay in for want of a database. Called by the
+service.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import structlog
+from sqlalchemy import Engine as Database
+from sqlalchemy.exc import SQLAlchemyError
+
+from gateway.control.rollouts import Engine
+from gateway.control.rollouts_values import EngineState
+from gateway.core.evidence import Judge, KeyedBlock, Merger, Report, SeriesKey, SeriesSpec, Watched, name_of
+from gateway.store import reports
+from gateway.store.reports import Meters
+
+WAIT_S = 1.0
+ALONE_S = 5.0
+REPLAY_S = 900.0
+"""How far back a gateway reads that joins: longer than any guard's block stays open."""
+KEEP_S = 3_600.0
+METERS_S = 60.0
+WAITING_MOST = 20_000
+
+T = TypeVar("T")
+
+_log = structlog.get_logger("control.rollouts_sharing")
+
+
+class Heard(NamedTuple):
+    """What an exchange brought: reports in their order up to a position, and others' meters for who joins."""
+
+    position: int
+    reports: tuple[Report, ...]
+    meters: EngineState | None = None
+
+
+class Sharing:
+    """``process`` names this gateway among the others, also after a restart."""
+
+    def __init__(self, database: Callable[[], Database | None], process: str, *, always: bool = False) -> None:
+        self.merger = Merger()
+        self.alone = False
+        self._database = database
+        self._process = process
+        self._always = always
+        self._names = _Names()
+        self._waiting: list[tuple[str, KeyedBlock]] = []
+        self._sent = 0
+        self._position: int | None = None
+        self._work: asyncio.Task[Heard] | None = None
+        self._answered_s: float | None = None
+        self._metered_s = 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Whether other gateways may be on the same database."""
+        database = self._database()
+        if database is None:
+            return self._position is not None  # it was there, and is away
+        return self._always or database.dialect.name == "postgresql"
+
+    async def exchange(self, engine: Engine, blocks: Sequence[KeyedBlock], now_s: float) -> list[KeyedBlock]:
+        """The blocks that are to be fed now, given those that were closed here."""
+        if not self.shared:
+            return [*self._own(), *blocks]
+        watched = self._names.of(engine.judge, engine.salt)
+        self._waiting += [(self._names.name(block.key), block) for block in blocks]
+        work = self._work or self._talk_to_others(engine, now_s)
+        await asyncio.wait([work], timeout=WAIT_S)
+        heard = self._heard()
+        if heard is None:
+            return self._without_others(now_s)
+        self._answered_s = now_s
+        self._be_alone(False)
+        return self._merged(engine, heard, watched)
+
+    async def leave(self, engine: Engine, now_s: float) -> None:
+        """Say that nobody needs to wait for this gateway any more."""
+        if self.shared and self._work is None and self._position is not None and not self.alone:
+            self._names.of(engine.judge, engine.salt)
+            await asyncio.wait([self._talk_to_others(engine, now_s, leaving=True)], timeout=WAIT_S)
+
+    def _without_others(self, now_s: float) -> list[KeyedBlock]:
+        """What to feed while the database does not answer: nothing for a while, then what is seen here."""
+        self._answered_s = now_s if self._answered_s is None else self._answered_s
+        self._be_alone(now_s - self._answered_s > ALONE_S or len(self._waiting) > WAITING_MOST)
+        return self._own() if self.alone else []
+
+    def _be_alone(self, alone: bool) -> None:
+        if alone is not self.alone:
+            self.alone = alone
+            _log.warning("evidence_judged_alone" if alone else "evidence_shared_again")
+
+    def _talk_to_others(self, engine: Engine, now_s: float, *, leaving: bool = False) -> asyncio.Task[Heard]:
+        held = {self._names.name(key): first for key, first in engine.judge.held(now_s).items()}
+        blocks = tuple((name, block.record) for name, block in self._waiting)
+        report, state = Report(self._process, now_s, blocks, held, leaving), None
+        self._sent = len(blocks)
+        if self._position is not None and now_s - self._metered_s >= METERS_S:
+            self._metered_s, state = now_s, engine.state(now_s)
+        self._work = asyncio.create_task(asyncio.to_thread(self._talk, report, state, engine.metered_s), name="share")
+        return self._work
+
+    def _heard(self) -> Heard | None:
+        """What the exchange brought, if it is through and did not fail."""
+        if self._work is None or not self._work.done():
+            return None
+        work, self._work = self._work, None
+        try:
+            heard = work.result()
+        except (SQLAlchemyError, OSError) as error:
+            _log.warning("evidence_not_shared", error=type(error).__name__)
+            return None
+        del self._waiting[: self._sent]
+        self._sent = 0
+        return heard
+
+    def _merged(self, engine: Engine, heard: Heard, watched: Mapping[str, Watched]) -> list[KeyedBlock]:
+        joins, self._position = self._position is None, heard.position
+        if joins and heard.meters is not None:
+            engine.take_over(heard.meters)
+        found = [block for report in heard.reports for block in self.merger.take(report, watched)]
+        if joins:  # what was reported before is read again, and is in the meters already
+            found = [one for one in found if one.record.number > engine.judge.series(one.key).meter.block]
+        return found
+
+    def _own(self) -> list[KeyedBlock]:
+        """What waits, to be judged alone."""
+        own = [block for _, block in self._waiting]
+        self._waiting.clear()
+        self._sent = 0
+        return own
+
+    # in a thread
+
+    def _talk(self, report: Report, state: EngineState | None, metered_s: float) -> Heard:
+        database = self._database()
+        if database is None:
+            raise OSError("the database is away")
+        position, meters = self._position, None
+        if position is None:
+            position = reports.position_at(database, report.at_s - REPLAY_S)
+            meters = _newer_meters(database, metered_s)
+        # If this fails it may have been written all the same: said twice counts once.
+        reports.append(database, report.at_s, msgspec.msgpack.encode(report))
+        found: list[Report] = []
+        while rows := reports.read(database, position):
+            position = rows[-1].position
+            found += [decoded for row in rows if (decoded := _decoded(row.body, Report)) is not None]
+        if state is not None:
+            _leave_meters(database, state)
+        return Heard(position, tuple(found), meters)
+
+
+class _Names:
+    """Names of the judge's series in reports, made once each."""
+
+    def __init__(self) -> None:
+        self._salt = ""
+        self._known: dict[SeriesKey, tuple[SeriesSpec, str]] = {}
+
+    def of(self, judge: Judge, salt: str) -> dict[str, Watched]:
+        """What is watched now, by name."""
+        if salt != self._salt:
+            self._salt, self._known = salt, {}
+        return dict(self._watched(judge))
+
+    def name(self, key: SeriesKey) -> str:
+        """The name of a series that was watched when ``of`` was asked last."""
+        return self._known[key][1]
+
+    def _watched(self, judge: Judge) -> Iterator[tuple[str, Watched]]:
+        for key in judge.keys():  # noqa: SIM118 - a method
+            spec = judge.series(key).spec
+            known = self._known.get(key)
+            if known is None or known[0] is not spec:
+                known = self._known[key] = (spec, name_of(key, spec, self._salt))
+            yield known[1], Watched(key, spec.block_s, spec.lag_s)
+
+
+def _newer_meters(database: Database, metered_s: float) -> EngineState | None:
+    kept = reports.meters(database)
+    return _decoded(kept.body, EngineState) if kept is not None and kept.at > metered_s + METERS_S else None
+
+
+def _leave_meters(database: Database, state: EngineState) -> None:
+    """For gateways that join; one of all that run does it. With it goes what nobody needs any more."""
+    newest = reports.meters(database)
+    if newest is None or state.at_s - newest.at >= METERS_S:
+        reports.put_meters(database, Meters(state.at_s, msgspec.msgpack.encode(state)))
+    reports.forget(database, state.at_s - KEEP_S)
+
+
+def _decoded(body: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except msgspec.MsgspecError as error:  # another version's; its own gateways understand it
+        _log.warning("evidence_not_understood", what=kind.__name__, error=str(error))
+        return None

@@ -1,0 +1,346 @@
+"""Gateways on one database judge by the sum of what they saw, through kills, late joiners and a database that goes."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import Engine as Database
+
+from gateway.control import rollouts_sharing, rollouts_storing
+from gateway.control.rollouts_gauges import rollout_families
+from gateway.control.rollouts_service import RolloutService
+from gateway.control.rollouts_sharing import ALONE_S, METERS_S, Sharing
+from gateway.control.scoring import Scored
+from gateway.control.webhooks import Webhooks
+from gateway.core.evidence import SeriesKey
+from gateway.core.rollout import Standing, State
+from gateway.model.messages import Start, Starts
+from gateway.store import reports, rollouts
+from gateway.store.engine import open_engine, url_of
+from gateway.store.migrate import upgrade
+from tests.unit.control.rollout_rig import START_S, EngineRig, World, inspection, request_of, rollout_policy
+from tests.unit.control.rollout_served import BUCKET, OVERSIGHT
+
+TABLE = rollout_policy()
+JSON = SeriesKey("json", BUCKET, "int4")
+
+
+class Traffic:
+    """The same requests whoever serves them: half on each pool, every so-many'th answer of the candidate bad."""
+
+    def __init__(self, rate: int = 20) -> None:
+        self.every_bad = 0
+        self._rate = rate
+        self._count = self._candidates = 0
+
+    def second(self, at_s: float) -> list[Scored]:
+        """One second of it."""
+        found = []
+        for _ in range(self._rate):
+            self._count += 1
+            candidate = self._count % 4 in (0, 1)
+            self._candidates += candidate
+            bad = candidate and self.every_bad > 0 and self._candidates % self.every_bad == 0
+            request = request_of(BUCKET, "int4" if candidate else "bf16", at_s, f"q{self._count}")
+            found.append(Scored(request, inspection(json=not bad)))
+        return found
+
+
+def take(service: RolloutService, batch: Sequence[Scored], at_s: float) -> None:
+    """What workers tell of a batch."""
+    engine = service.engine
+    starts: dict[str, int] = {}
+    for scored in batch:
+        starts[scored.outcome.pool] = starts.get(scored.outcome.pool, 0) + 1
+    engine.take_starts(Starts(0, [Start(int(at_s), BUCKET, pool, number) for pool, number in starts.items()]))
+    engine.take_outcomes([scored.outcome for scored in batch], at_s)
+    engine.take_scored(list(batch), at_s)
+
+
+class Fleet:
+    """Several controls on one database, each with a folder of its own, and a clock that all share."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder = folder
+        self.now_s = START_S
+        self.database: Database | None = open_engine(url_of(None, folder))
+        upgrade(self.database)
+        self.away: set[int] = set()
+        self.services = [self.start(index) for index in range(number)]
+
+    def start(self, index: int) -> RolloutService:
+        """A fresh control over its folder."""
+        folder = self.folder / str(index)
+        folder.mkdir(exist_ok=True)
+        webhooks = Webhooks(lambda: self.now_s)
+
+        def database() -> Database | None:
+            return None if index in self.away else self.database
+
+        service = RolloutService(
+            folder,
+            database=database,
+            broadcast=lambda _: None,
+            surroundings=World(),
+            webhooks=webhooks,
+            wall=lambda: self.now_s,
+        )
+        service.sharing = Sharing(database, service.keeper.name(), always=True)
+        service.apply(TABLE, OVERSIGHT, {"int4": "r-a", "bf16": "r-b"})
+        service.take_up()
+        return service
+
+    async def second(self, batch: Sequence[Scored] = (), share: Callable[[int], int] | None = None) -> None:
+        """A second of traffic, spread over the controls, and a turn of each."""
+        which = share or (lambda number: number % len(self.services))
+        for index, service in enumerate(self.services):
+            take(service, [one for number, one in enumerate(batch) if which(number) == index], self.now_s)
+        self.now_s += 1.0
+        for service in self.services:
+            await service.turn()
+
+    async def idle(self, seconds: int) -> None:
+        """Nothing but turns."""
+        for _ in range(seconds):
+            await self.second()
+
+    def standing(self, index: int) -> Standing | None:
+        """Of the bucket, as that control has it."""
+        return self.services[index].engine.standings.get((TABLE.rollouts[0].identity, BUCKET))
+
+    def all_at(self, state: State) -> bool:
+        """Whether every control has it there."""
+        return all((one := self.standing(i)) is not None and one.state is state for i in range(len(self.services)))
+
+    async def until(self, state: State, traffic: Traffic, most: int = 400) -> int:
+        """Seconds of traffic until all controls have the bucket in that state."""
+        for second in range(most):
+            if self.all_at(state):
+                return second
+            await self.second(traffic.second(self.now_s))
+        raise AssertionError([self.standing(index) for index in range(len(self.services))])
+
+    async def begun(self, traffic: Traffic) -> None:
+        """The bucket is met and its first stage runs everywhere; then everything that was under way is judged."""
+        await self.second()  # the stored standings are read
+        await self.second(traffic.second(self.now_s))
+        await self.idle(20)
+        assert self.all_at(State.STEPPING)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about how fast a disk is."""
+    monkeypatch.setattr(rollouts_sharing, "WAIT_S", 60.0)
+    monkeypatch.setattr(rollouts_storing, "STORE_S", 60.0)
+
+
+@pytest.fixture
+async def fleet(tmp_path: Path) -> AsyncIterator[Callable[[int], Fleet]]:
+    """Made by the number of its controls."""
+    made: list[Fleet] = []
+
+    def make(number: int) -> Fleet:
+        folder = tmp_path / f"fleet-{len(made)}"
+        folder.mkdir()
+        made.append(Fleet(folder, number))
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one.database is not None:
+            one.database.dispose()
+
+
+async def tripped(fleet: Fleet, share: Callable[[int], int] | None = None) -> tuple[int, int, float]:
+    """Seconds until the bucket is out everywhere when one answer in twelve is bad; the block and the money it took."""
+    traffic = Traffic()
+    await fleet.begun(traffic)
+    began_s, traffic.every_bad = fleet.now_s, 12
+    for second in range(600):
+        if fleet.all_at(State.ROLLED_BACK):
+            trip = fleet.services[0].engine.judge.series(JSON).trip
+            assert trip is not None
+            return second, int(trip.block - began_s), trip.total
+        await fleet.second(traffic.second(fleet.now_s), share)
+    raise AssertionError("it never tripped")
+
+
+async def test_two_that_see_half_each_trip_as_one_that_sees_all(fleet: Callable[[int], Fleet]) -> None:
+    """On the same block, with the same money; a part of the traffic alone takes longer."""
+    alone_s, alone_block, alone_total = await tripped(fleet(1))
+    both_s, both_block, both_total = await tripped(fleet(2))
+    assert both_block == alone_block
+    assert both_total == pytest.approx(alone_total, rel=1e-3)
+    assert both_s - alone_s <= 4
+    part_s, part_block, _ = await tripped(fleet(1), share=lambda number: number // 4 % 2)
+    assert part_block > alone_block
+    assert part_s > both_s
+
+
+async def test_uneven_parts_and_three_of_them_make_the_same_whole(fleet: Callable[[int], Fleet]) -> None:
+    """However the balancer in front shares out the requests."""
+    _, block, total = await tripped(fleet(1))
+    _, parts_block, parts_total = await tripped(fleet(3), share=lambda number: 0 if number < 15 else 1 + number % 2)
+    assert (parts_block, parts_total) == (block, pytest.approx(total, rel=1e-3))
+
+
+async def test_one_rollback_is_on_record_though_all_saw_it(fleet: Callable[[int], Fleet]) -> None:
+    """Whoever is first; the others take it up."""
+    many = fleet(3)
+    await tripped(many)
+    assert many.database is not None
+    events = [row.event for row in rollouts.history(many.database)]
+    assert events == ["fail", "begin"]
+
+
+async def test_a_stage_passes_on_the_evidence_of_all(fleet: Callable[[int], Fleet]) -> None:
+    """In about the time that one control with all the traffic needs."""
+    seconds = []
+    for number in (1, 2):
+        found = fleet(number)
+        traffic = Traffic()
+        await found.begun(traffic)
+        for second in range(400):
+            if all((one := found.standing(i)) is not None and one.stage == 1 for i in range(number)):
+                seconds.append(second)
+                break
+            await found.second(traffic.second(found.now_s))
+    assert len(seconds) == 2
+    assert abs(seconds[0] - seconds[1]) <= 4
+
+
+async def test_a_killed_control_is_not_waited_for_and_says_nothing_twice(fleet: Callable[[int], Fleet]) -> None:
+    """Its blocks count once, though what it had saved is older than what it had reported."""
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    for _ in range(20):
+        await both.second(traffic.second(both.now_s))
+    saved = {path.name: path.read_bytes() for path in (both.folder / "1").iterdir()}
+    for _ in range(3):
+        await both.second(traffic.second(both.now_s))
+    for name, data in saved.items():  # what a kill would have left
+        (both.folder / "1" / name).write_bytes(data)
+    both.services[1] = both.start(1)
+    await both.idle(15)
+    counted = [service.engine.judge.series(JSON).evidence.number for service in both.services]
+    assert 21 * 10 <= counted[0] <= 23 * 10  # what it had seen and not reported is lost, and nothing is there twice
+    assert counted[1] == counted[0]
+    both.services.pop()
+    traffic.every_bad = 1
+    assert await both.until(State.ROLLED_BACK, traffic) < 40
+
+
+async def test_who_leaves_is_not_waited_for_at_all(fleet: Callable[[int], Fleet]) -> None:
+    """It says so, with its last blocks."""
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    await both.second(traffic.second(both.now_s))
+    assert both.services[0].sharing.merger.alive == 2
+    families = rollout_families(both.services[0].engine, both.services[0].keeper, both.now_s, both.services[0].sharing)
+    shown = {family.name: family.samples.get((), (None,))[0] for family in families}
+    assert (shown["quantgate_rollout_gateways"], shown["quantgate_rollout_alone"]) == (2.0, 0.0)
+    leaving = both.services.pop()
+    await leaving.stop()
+    await both.second()
+    assert both.services[0].sharing.merger.alive == 1
+
+
+async def test_who_joins_goes_on_from_the_others_meters(fleet: Callable[[int], Fleet]) -> None:
+    """A fresh host finds the stage's evidence, and judges like the rest from then on."""
+    found, traffic = fleet(1), Traffic(rate=4)
+    await found.begun(traffic)
+    for _ in range(int(METERS_S) + 15):
+        await found.second(traffic.second(found.now_s))
+    found.services.append(found.start(1))
+    await found.idle(20)
+    old, new = (service.engine.judge.series(JSON) for service in found.services)
+    assert new.evidence.number == old.evidence.number == 2 * (int(METERS_S) + 15)
+    assert new.meter.total == pytest.approx(old.meter.total, rel=1e-3)
+    traffic.every_bad = 2
+    await found.until(State.ROLLED_BACK, traffic)
+
+
+async def test_meters_older_than_a_stage_do_not_pass_it(fleet: Callable[[int], Fleet]) -> None:
+    """What was won at another share says nothing about this one."""
+    found, traffic = fleet(1), Traffic()
+    await found.begun(traffic)
+    for _ in range(int(METERS_S) + 15):
+        await found.second(traffic.second(found.now_s))
+    standing = found.standing(0)
+    assert standing is not None and found.database is not None
+    late = msgspec.structs.replace(standing, stage_since_s=found.now_s + 5, version=standing.version + 1)
+    engine = found.services[0].engine
+    engine.restore([late], engine.state(found.now_s), found.now_s)
+    assert engine.judge.series(JSON).evidence.number == 0
+
+
+async def test_without_the_database_each_judges_what_it_sees(fleet: Callable[[int], Fleet]) -> None:
+    """After a few seconds; and together again when it is back."""
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    both.away = {0, 1}
+    for _ in range(int(ALONE_S) + 2):
+        await both.second(traffic.second(both.now_s))
+    assert all(service.sharing.alone for service in both.services)
+    before = [service.engine.judge.series(JSON).evidence.number for service in both.services]
+    assert all(number > 10 for number in before), before
+    both.away = set()
+    await both.second(traffic.second(both.now_s))
+    assert not any(service.sharing.alone for service in both.services)
+    both.away = {0, 1}
+    traffic.every_bad = 1
+    await both.until(State.ROLLED_BACK, traffic)
+
+
+async def test_a_database_that_hangs_holds_no_turn_up(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says at last is taken in, and what was judged alone meanwhile is not judged again."""
+    found, traffic = fleet(1), Traffic()
+    await found.begun(traffic)
+    monkeypatch.setattr(rollouts_sharing, "WAIT_S", 0.01)
+    answer, append = threading.Event(), reports.append
+
+    def slow(*arguments: object) -> int:
+        assert answer.wait(20)
+        return append(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reports, "append", slow)
+    for _ in range(int(ALONE_S) + 3):
+        await found.second(traffic.second(found.now_s))
+    sharing = found.services[0].sharing
+    assert sharing.alone
+    answer.set()
+    assert sharing._work is not None
+    await asyncio.wait([sharing._work], timeout=20)
+    monkeypatch.setattr(rollouts_sharing, "WAIT_S", 5.0)
+    await found.idle(5)
+    assert not sharing.alone
+    assert found.services[0].engine.judge.series(JSON).evidence.number == (int(ALONE_S) + 3) * 10
+
+
+async def test_one_gateway_with_a_file_shares_with_nobody(fleet: Callable[[int], Fleet]) -> None:
+    """Its own blocks are all there is, at once and without a report."""
+    found, traffic = fleet(1), Traffic()
+    found.services[0].sharing = Sharing(lambda: found.database, "a")
+    await found.begun(traffic)
+    assert not found.services[0].sharing.shared
+    assert found.database is not None
+    assert reports.read(found.database, 0) == []
+    rig = EngineRig(TABLE)
+    assert rig.engine.turn(rig.now_s) == []
+
+
+async def test_reports_of_another_version_are_passed_over(fleet: Callable[[int], Fleet]) -> None:
+    """Its own gateways understand them."""
+    found, traffic = fleet(1), Traffic()
+    await found.begun(traffic)
+    assert found.database is not None
+    reports.append(found.database, found.now_s, b"\xc1 nonsense")
+    await found.second(traffic.second(found.now_s))
+    await found.idle(3)
+    assert not found.services[0].sharing.alone
