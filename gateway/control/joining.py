@@ -144,4 +144,4 @@ class Joining:
 
 def subject_of(outcome: Outcome) -> Subject:
     """The request that a consequence may count against."""
-    return Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool)
+    return Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool, outcome.conversation)

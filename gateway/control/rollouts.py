@@ -99,6 +99,7 @@ class Engine:
             self._waiting, self.metered_s = state.judge, state.at_s
         self.restored = True
         self._rebuild(self.judge.budget, now_s)
+        self.buckets.restore_turns(state.turns if state is not None else {})
         self._begin_stages_since(self.metered_s)
 
     def adopt(self, standing: Standing, now_s: float) -> None:
@@ -110,6 +111,7 @@ class Engine:
         _log.info("meters_taken_over", of=state.at_s, had=self.metered_s)
         self.metered_s = state.at_s
         self.judge.restore(state.judge, foreign=True)
+        self.buckets.restore_turns(state.turns)
         self._begin_stages_since(state.at_s)
 
     def _begin_stages_since(self, at_s: float) -> None:
@@ -269,4 +271,4 @@ class Engine:
     def state(self, now_s: float) -> EngineState:
         """To be stored now and then, and at the end."""
         self.metered_s = now_s
-        return EngineState(self._waiting or self.judge.state(), now_s)
+        return EngineState(self._waiting or self.judge.state(), now_s, self.buckets.turns())

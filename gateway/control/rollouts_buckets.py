@@ -11,6 +11,7 @@ import structlog
 from gateway.control.rollouts_runs import NoSlotError, Run
 from gateway.control.rollouts_values import Key
 from gateway.core.evidence import Judge
+from gateway.core.evidence.turns import Turns, TurnsState
 from gateway.core.rollout import Standing, begin_standing
 from gateway.model.outcome import Outcome
 from gateway.model.proving import Guard, Rollout
@@ -43,11 +44,23 @@ class Buckets:
 
     def rebuild(self, judge: Judge, now_s: float) -> None:
         """All runs anew in a fresh judge."""
+        turns = {key: run.feed.turns for key, run in self.runs.items()}
         self.runs, self._by_bucket, self.refused = {}, {}, {}
         for standing in sorted(self.standings.values(), key=lambda one: (one.identity, one.bucket)):
             self._add(judge, standing, now_s)
-        for run in self.runs.values():
+        for key, run in self.runs.items():
             run.reloaded = True
+            run.feed.turns = turns.get(key, run.feed.turns)
+
+    def turns(self) -> dict[str, TurnsState]:
+        """How long conversations are, by bucket; to be stored."""
+        return {_word(key): run.feed.turns.state() for key, run in self.runs.items()}
+
+    def restore_turns(self, stored: Mapping[str, TurnsState]) -> None:
+        """Go on from what was stored."""
+        for key, run in self.runs.items():
+            if (state := stored.get(_word(key))) is not None:
+                run.feed.turns = Turns(state)
 
     def adopt(self, judge: Judge, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""
@@ -107,3 +120,7 @@ class Buckets:
         self.runs[key] = run
         self._by_bucket.setdefault(standing.bucket, []).append(run)
         return run
+
+
+def _word(key: Key) -> str:
+    return "/".join(key)

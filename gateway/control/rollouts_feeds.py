@@ -23,6 +23,7 @@ from gateway.core.evidence.pairs import PairLoss
 from gateway.core.evidence.sessions import SessionVote, SessionVotes
 from gateway.core.evidence.shares import FirstFailures
 from gateway.core.evidence.timeline import block_number
+from gateway.core.evidence.turns import Turns
 from gateway.core.quality import Inspection
 from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
@@ -34,7 +35,10 @@ _TOOL_KINDS = frozenset({ConsequenceKind.TOOL_ERROR, ConsequenceKind.REPEATED_CA
 
 
 class BucketFeed:
-    """Feeds of one bucket. ``seen`` counts attempts per pool; ``culprits`` are the last bad requests per series."""
+    """Feeds of one bucket. ``seen`` counts attempts per pool; ``culprits`` are the last bad requests per series.
+
+    ``turns`` counts how many requests its conversations make.
+    """
 
     def __init__(self, judge: Judge, plan: Rollout, bucket: str, wanted: Iterable[Wanted], now_s: float) -> None:
         self.plan = plan
@@ -42,6 +46,7 @@ class BucketFeed:
         self.wanted = tuple(wanted)
         self.seen: dict[str, int] = {}
         self.culprits: dict[str, deque[str]] = {}
+        self.turns = Turns()
         self.shadowing = False
         self._judge = judge
         self._by_source: dict[Source, list[Wanted]] = {}
@@ -61,6 +66,10 @@ class BucketFeed:
     def key(self, one: Wanted, pool: str) -> SeriesKey:
         """The series of a pool."""
         return SeriesKey(one.name, self.bucket, pool)
+
+    def key_of(self, name: str, pool: str) -> SeriesKey:
+        """The series of a name and a pool."""
+        return SeriesKey(name, self.bucket, pool)
 
     def keys(self, one: Wanted) -> Iterator[tuple[SeriesKey, SeriesSpec]]:
         """Every series of a wanted one: the candidate's, and its twin where there is one."""
@@ -82,6 +91,7 @@ class BucketFeed:
     def take_outcome(self, outcome: Outcome) -> None:
         """What is known without looking into the answer: errors and latencies, of every attempt."""
         second = int(outcome.at)
+        self.turns.see(outcome.conversation or outcome.request_id, second)
         for attempt in outcome.attempts:
             pool = attempt.pool
             if not self._is_mine(pool):
@@ -106,7 +116,7 @@ class BucketFeed:
             found = inspection if number == len(outcome.attempts) and not attempt.failure else None
             for one in self._by_source.get(Source.CHECKS, ()):
                 value = worth.check_value(one.guard, found)
-                if one.shape is Shape.SESSION or (one.shape is Shape.MARGIN and one.guard.feed == "session"):
+                if _by_conversation(one):
                     if value is not None:
                         self._turn(
                             one, pool, outcome.conversation or outcome.request_id, second, value=value, now_s=now_s
@@ -128,8 +138,9 @@ class BucketFeed:
                 self._book_plain(one, subject.pool, second, bad, subject.request_id)
         elif found.kind in _TOOL_KINDS:
             for one in self._by_source.get(Source.CHECKS, ()):
-                if one.guard.metric == _TOOLS and one.shape is Shape.SESSION:
-                    self._turn(one, subject.pool, subject.request_id, second, value=bad, now_s=now_s)
+                if one.guard.metric == _TOOLS and _by_conversation(one):
+                    conversation = subject.conversation or subject.request_id
+                    self._turn(one, subject.pool, conversation, second, value=bad, now_s=now_s)
                     self._blame(one, bad, subject.pool, subject.request_id)
 
     def take_pair(
@@ -251,6 +262,11 @@ class BucketFeed:
     def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
         if value > 0.0 and pool == self.plan.candidate:
             self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
+
+
+def _by_conversation(one: Wanted) -> bool:
+    """Whether conversations vote, and not single answers."""
+    return one.shape is Shape.SESSION or (one.shape is Shape.MARGIN and one.guard.feed == "session")
 
 
 def _measuring(spec: SeriesSpec) -> SeriesSpec:

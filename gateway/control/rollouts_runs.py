@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
+from gateway.control.rollouts_effect import EVERYTHING, design_effect
 from gateway.control.rollouts_feeds import BucketFeed
 from gateway.core.evidence import (
     PAIR_LUMP,
@@ -31,12 +32,9 @@ from gateway.core.evidence.promotion import ALPHA, CALM_BELOW, alpha_after_reent
 from gateway.core.rollout import Cause, Standing, StartStage, State, stage_begun
 from gateway.model.proving import Guard, Rollout, Stage
 
-UNMEASURED_EFFECT = 1.5
-"""Design effect of per-request guards until the baseline has shown its own: outcomes of real traffic cluster."""
 HISTORY = 120
 SILENT_S = 600.0
 SILENT_SEEN = 100
-EVERYTHING = "*"
 
 
 class Judged(NamedTuple):
@@ -104,7 +102,9 @@ class Run:
     def _slices(self, one: Wanted, key: SeriesKey) -> Iterator[tuple[SeriesKey, SeriesSpec]]:
         if not (one.asked and one.stages == "live" and one.spec.form in (Form.RATE, Form.SESSION)):
             return
-        spec = msgspec.structs.replace(one.spec, form=Form.SLICE, limit=0.0, measures_dependence=False)
+        # Over all its buckets the baseline shows sooner how much its outcomes repeat each other.
+        measures = key.pool == self.plan.baseline and one.shape is Shape.RATE
+        spec = msgspec.structs.replace(one.spec, form=Form.SLICE, limit=0.0, measures_dependence=measures)
         for name in (EVERYTHING, *self.standing.slices):
             yield SeriesKey(one.name, name, key.pool), spec
 
@@ -208,15 +208,8 @@ class Run:
             alpha=alpha_after_reentries(ALPHA, self.standing.entries),
             least_outcomes=stage.least_pairs if pairs else stage.least_requests,
             least_s=stage.least_s,
-            design_effect=self._design_effect(one),
+            design_effect=design_effect(self._judge, self.feed, one),
         )
-
-    def _design_effect(self, one: Wanted) -> float:
-        if one.shape is not Shape.RATE or not one.twin:
-            return 1.0
-        dispersion = self._judge.series(self.feed.key(one, self.plan.baseline)).dispersion
-        measured = dispersion.design_effect() if dispersion is not None else None
-        return measured if measured is not None else UNMEASURED_EFFECT
 
     def _calm(self, own: Verdict, rule: PromotionRule) -> Verdict:
         """A guard that can protect but not prove passes while it is calm and has seen traffic enough."""

@@ -7,7 +7,8 @@ so that one that could not be stored is answered again. Called by the engine, on
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gateway.control.rollouts_runs import EVERYTHING, Run
+from gateway.control.rollouts_effect import EVERYTHING
+from gateway.control.rollouts_runs import Run
 from gateway.core.evidence import STAGE_LUMP, Judge, Response, SeriesKey, SeriesTrip
 from gateway.core.evidence.twin import TripDecision
 from gateway.core.rollout import Assessment, Brake, Event, EventKind, State, Tripped

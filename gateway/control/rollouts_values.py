@@ -11,6 +11,7 @@ import structlog
 from gateway.control.rollouts_runs import Run
 from gateway.control.series import Counter
 from gateway.core.evidence import Budget, JudgeState
+from gateway.core.evidence.turns import TurnsState
 from gateway.core.rollout import Event, Headroom, SetShare, Stepped
 from gateway.model.proving import Rollout
 from gateway.model.table import Table
@@ -45,10 +46,14 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class EngineState(msgspec.Struct, frozen=True):
-    """What must survive a restart beside the standings: meters, ledger and evidence, as of ``at_s``."""
+    """What must survive a restart beside the standings: meters, ledger and evidence, as of ``at_s``.
+
+    ``turns``: how long conversations are, by rollout and bucket.
+    """
 
     judge: JudgeState
     at_s: float = 0.0
+    turns: dict[str, TurnsState] = {}
 
 
 def told_shares(proposals: Iterable[Proposal]) -> bool:

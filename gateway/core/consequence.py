@@ -70,13 +70,14 @@ class Trace(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """The request that a consequence counts against."""
+    """The request that a consequence counts against. ``conversation`` is empty where nobody asks for it."""
 
     request_id: str
     at: float
     tenant: str
     bucket: str
     pool: str
+    conversation: str = ""
 
 
 class Consequence(msgspec.Struct, frozen=True):

@@ -57,6 +57,28 @@ def test_a_rebuild_keeps_every_standing_and_says_that_the_policy_is_new(buckets:
     assert buckets.shares() == {PLAN.identity: {"m/short/chat": 0}}
 
 
+def test_how_long_conversations_are_survives_reloads_and_restarts(buckets: Buckets) -> None:
+    """It is known again at once, or a stage would pass on less evidence for a while."""
+    judge = Judge(Budget())
+    run = buckets.met(judge, request_of("m/short/chat", "int4", AT, "q1"), AT)
+    assert run is not None
+    for number in range(400):
+        run.feed.turns.see(f"c{number // 4}", AT)
+    buckets.rebuild(Judge(Budget()), AT)
+    (again,) = buckets.runs.values()
+    assert again.feed.turns.mean() == pytest.approx(4.0)
+    stored = buckets.turns()
+    restarted = Buckets()
+    restarted.apply(TABLE, {})
+    restarted.standings.update(buckets.standings)
+    restarted.rebuild(Judge(Budget()), AT)
+    restarted.restore_turns(stored)
+    (found,) = restarted.runs.values()
+    assert found.feed.turns.mean() == pytest.approx(4.0)
+    restarted.restore_turns({})
+    assert found.feed.turns.mean() == pytest.approx(4.0)
+
+
 def test_what_another_gateway_met_or_moved_is_taken_over(buckets: Buckets) -> None:
     """A bucket that was never seen here is watched from now on; one of a rollout that is gone is only kept."""
     judge = Judge(Budget())

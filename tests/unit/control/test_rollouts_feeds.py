@@ -7,6 +7,8 @@ from gateway.control.guards import implicit_series, series_of
 from gateway.control.rollouts_feeds import BucketFeed
 from gateway.core.consequence import Consequence, Kind, Subject
 from gateway.core.evidence import Budget, Judge, SeriesKey
+from gateway.core.quality import Inspection
+from gateway.core.quality.finding import Check, passed
 from gateway.model.outcome import Attempt
 from gateway.model.proving import Guard
 from tests.unit.control.conftest import outcome
@@ -26,9 +28,9 @@ GUARDS = (
 class Fed:
     """A feed over a judge of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, guards: tuple[Guard, ...] = GUARDS) -> None:
         self.judge = Judge(Budget())
-        wanted = [one for guard in GUARDS for one in series_of(guard)] + list(implicit_series())
+        wanted = [one for guard in guards for one in series_of(guard)] + list(implicit_series())
         self.feed = BucketFeed(self.judge, PLAN, "b", wanted, AT)
         for one in wanted:
             for key, spec in self.feed.keys(one):
@@ -61,6 +63,11 @@ def fed() -> Fed:
 def request(pool: str = "int4", **fields: object):  # type: ignore[no-untyped-def]
     attempts = fields.pop("attempts", (Attempt(pool, f"{pool}/0", 200, "", 0.0, 0.3),))
     return outcome(at=AT + 0.7, bucket="b", rollout=PLAN.name, pool=pool, attempts=attempts, ttft_s=0.1, **fields)
+
+
+def called() -> Inspection:
+    """An answer with a good tool call."""
+    return Inspection("chat", True, 1, 10, (passed(Check.TOOL_NAMES, "the call is good"),), (), 1.0)
 
 
 def test_announcements_and_outcomes_meet_in_the_second_of_arrival(fed: Fed) -> None:
@@ -153,6 +160,31 @@ def test_feedback_counts_at_the_answers_second(fed: Fed) -> None:
     stranger = Subject("r1", AT, "t", "b", "fp8")
     fed.feed.take_consequence(Consequence(Kind.FEEDBACK, stranger), 1.0, AT)
     assert fed.counts("feedback") == {1.0: 1, 0.0: 1}
+
+
+def test_a_failed_tool_is_one_more_bad_turn_of_its_conversation() -> None:
+    """Of four answers and one result that failed, one in five is bad: absolute, and as a difference to the baseline."""
+    tools = Guard("tools", "tool_failure_rate", limit=0.01, margin=0.01, feed="session", block_s=10.0)
+    fed = Fed((tools,))
+    for pool in ("int4", "bf16"):
+        for number in range(4):
+            answered = request(pool, request_id=f"{pool}{number}", conversation=f"talk-{pool}")
+            fed.feed.take_checked(answered, called(), AT + 1)
+    subject = Subject("int40", AT + 0.7, "t", "b", "int4", "talk-int4")
+    fed.feed.take_consequence(Consequence(Kind.TOOL_ERROR, subject), 1.0, AT + 2)
+    fed.feed.advance(AT + 100)
+    assert fed.counts("tools") == {0.2: 1}
+    assert fed.counts("tools", "bf16") == {0.0: 1}
+    fed.feed.advance(AT + 700)
+    assert fed.counts("tools.margin", second=AT + 700) == {0.2: 1}
+    assert list(fed.feed.culprits) == ["tools", "tools.margin"]
+
+
+def test_the_length_of_conversations_is_counted(fed: Fed) -> None:
+    """Over both pools; a request without one is its own."""
+    for number in range(300):
+        fed.feed.take_outcome(request("bf16" if number % 2 else "int4", conversation=f"c{number // 3}"))
+    assert fed.feed.turns.mean() == pytest.approx(3.0)
 
 
 def test_a_stage_start_forgets_what_was_in_the_air(fed: Fed) -> None:

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from gateway.control.rollouts_runs import SILENT_S, UNMEASURED_EFFECT, NoSlotError, Run
+from gateway.control.rollouts_effect import UNMEASURED_EFFECT
+from gateway.control.rollouts_runs import SILENT_S, NoSlotError, Run
 from gateway.core.evidence import PAIR_LUMP, STAGE_LUMP, Budget, Judge, Outcome, SeriesKey
 from gateway.core.rollout import Standing, StartStage, State, begin_standing
 from gateway.model.proving import Rollout
