@@ -14,9 +14,11 @@ RUN python -m venv /opt/quantgate \
  && /opt/quantgate/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock \
  && python -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r build.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY gateway gateway
 COPY routing_policies routing_policies
+ENV QUANTGATE_COMPILE=1 \
+    CC="/opt/build/bin/python -m ziglang cc"
 RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . \
  && /opt/quantgate/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps dist/*.whl \
  && /opt/quantgate/bin/pip uninstall --yes --quiet setuptools pip \

@@ -5,11 +5,15 @@ twice the processor time per request. What is listed runs for every request or e
 seldom stays interpreted, because compiling it would only cost time to build.
 """
 
+import hashlib
+import json
 import os
+import sys
 from pathlib import Path
 
 from setuptools import setup
 
+ROOT = Path(__file__).resolve().parent
 EVERY_REQUEST = (
     "gateway/wire/*.py",
     "gateway/core/openai/*.py",
@@ -34,18 +38,23 @@ EVERY_REQUEST = (
 
 def request_path() -> list[str]:
     """The files to compile, in a stable order. Empty packages are nothing to compile."""
-    root = Path(__file__).parent
-    found = sorted(path for pattern in EVERY_REQUEST for path in root.glob(pattern))
-    return [str(path.relative_to(root)) for path in found if path.stat().st_size and path.name != "__init__.py"]
+    found = {path for pattern in EVERY_REQUEST for path in ROOT.glob(pattern) if path.name != "__init__.py"}
+    return [str(path.relative_to(ROOT)) for path in sorted(found)]
 
 
 def extensions() -> list[object]:
-    """The extension modules: none, unless asked for."""
-    if os.environ.get("QUANTGATE_COMPILE") != "1":
+    """The extension modules: none, unless asked for. Writes down what they were made of, for ``app.compiled``."""
+    if os.environ.get("QUANTGATE_COMPILE") != "1" or not {"build_ext", "bdist_wheel"} & set(sys.argv):
         return []
-    from mypyc.build import mypycify  # noqa: PLC0415 - a pure build needs no compiler
+    from mypyc.build import mypycify
 
-    return list(mypycify(request_path(), opt_level="3", debug_level="0", group_name="gateway.compiled"))
+    files = request_path()
+    digests = {
+        str(Path(name).relative_to("gateway")): hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in files
+    }
+    (ROOT / "gateway" / "compiled.json").write_text(json.dumps(digests, indent=0))
+    return list(mypycify(files, opt_level="3", debug_level="0", group_name="gateway.compiled"))
 
 
-setup(ext_modules=extensions())
+if __name__ == "__main__":
+    setup(ext_modules=extensions())

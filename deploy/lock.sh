@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes requirements.lock (what runs in the image) and build.lock (what builds the package), with hashes of every file of each
+# Writes requirements.lock (what runs in the image) and build.lock (what builds the package, compiled), with hashes of every file of each
 # version, from a fresh environment of the Python that the image has. Run it when pyproject.toml changes: make lock.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ compile() {
     --no-emit-trusted-host --no-emit-find-links --no-emit-options "$@"
 }
 compile --extra postgres --output-file "$fresh/requirements.lock" pyproject.toml
-compile --only-build-deps --all-build-deps --output-file "$fresh/build.lock" pyproject.toml
+compile --extra postgres --extra compile --output-file "$fresh/build.lock" pyproject.toml
 for name in requirements build; do
   { echo "# Python 3.11. Made by deploy/lock.sh; do not edit."; cat "$fresh/$name.lock"; } >"deploy/$name.lock"
 done

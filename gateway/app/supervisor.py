@@ -22,6 +22,7 @@ import structlog
 
 from gateway.app.addresses import Address, AddressError, Reservation, reserve
 from gateway.app.children import Child, reap_strangers
+from gateway.app.compiled import describe
 from gateway.app.logs import set_up_logs
 from gateway.app.state_dir import StateDirInUseError, lock_state_dir, socket_path
 
@@ -148,6 +149,7 @@ class Supervisor:
             listen=str(self._listen),
             admin=str(self._admin),
             workers=len(self._workers),
+            request_path=describe(),
             pids={child.name: child.pid for child in (self._control, *self._workers)},
         )
         return None

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gateway import __version__
+from gateway.app.compiled import describe
 
 # name: (module, function or typer application in it, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -72,7 +73,7 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, ric
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"quantgate {__version__}")
+        typer.echo(f"quantgate {__version__} ({describe()})")
         raise typer.Exit
 
 

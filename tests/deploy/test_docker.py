@@ -1,7 +1,9 @@
 """The image: its file keeps the rules, its versions are locked, and its build steps work outside a container."""
 
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -135,7 +137,7 @@ def test_the_locks_satisfy_the_project() -> None:
     project = PROJECT["project"]
     wanted = {
         "requirements": project["dependencies"] + project["optional-dependencies"]["postgres"],
-        "build": PROJECT["build-system"]["requires"],
+        "build": project["dependencies"] + project["optional-dependencies"]["compile"],
     }
     for name, requirements in wanted.items():
         versions = locked(LOCKS[name])
@@ -159,22 +161,28 @@ def test_the_build_steps_work(tmp_path: Path) -> None:
     """The commands of the build stage, run as they are in other folders, end in a gateway that checks a policy."""
     build, target = tmp_path / "build", tmp_path / "opt"
     build.mkdir()
+    environment = dict(os.environ)
     for instruction, argument in stages()[0]:
         if instruction == "COPY":
             *sources, place = argument.split()
             for source in sources:
                 found = ROOT / source
                 if found.is_dir():
-                    shutil.copytree(found, build / place, ignore=shutil.ignore_patterns("__pycache__"))
+                    left_out = shutil.ignore_patterns("__pycache__", "*.so", "compiled.json")
+                    shutil.copytree(found, build / place, ignore=left_out)
                 else:
                     shutil.copy(found, build / found.name)
+        if instruction == "ENV":
+            environment |= [word.split("=", 1) for word in shlex.split(argument.replace("/opt/", f"{target}/"))]
         if instruction == "RUN":
             command = argument.replace("/opt/", f"{target}/").replace("python -m venv", f"{sys.executable} -m venv")
-            run = subprocess.run(["sh", "-ec", command], cwd=build, capture_output=True, text=True, check=False)
-            assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+            run = subprocess.run(
+                ["sh", "-ec", command], cwd=build, env=environment, capture_output=True, text=True, check=False
+            )
+            assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-6000:]
     program = target / "quantgate" / "bin" / "quantgate"
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert version.stdout.strip() == f"quantgate {__version__}"
+    assert version.stdout.strip() == f"quantgate {__version__} (compiled)"
     policy = ROOT / "deploy" / "compose" / "policies"
     subprocess.run([program, "check", policy], capture_output=True, check=True, cwd=tmp_path)
     assert not (target / "quantgate" / "bin" / "pip").exists()

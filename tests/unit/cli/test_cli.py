@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway import __version__, cli
+from gateway.app.compiled import describe
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_help_lists_every_command_and_imports_none(invoke):
 
 def test_the_version_is_the_packages(invoke):
     """--version prints it and ends."""
-    assert invoke("--version").output == f"quantgate {__version__}\n"
+    assert invoke("--version").output == f"quantgate {__version__} ({describe()})\n"
 
 
 def test_an_unknown_command_is_told(invoke):
@@ -70,4 +71,4 @@ def test_every_command_that_is_listed_is_there(name):
 def test_the_module_runs_as_the_command_does():
     """``python -m gateway`` is ``quantgate``."""
     ended = subprocess.run([sys.executable, "-m", "gateway", "--version"], capture_output=True, text=True, check=False)
-    assert ended.stdout == f"quantgate {__version__}\n"
+    assert ended.stdout.startswith(f"quantgate {__version__} (")
