@@ -35,7 +35,8 @@ def test_every_dependency_has_its_reason() -> None:
         return {name for first in firsts for name in first.split(", ")} - {"package"}
 
     extras = PROJECT["optional-dependencies"]
-    chosen = names([line for extra, lines in extras.items() if extra != "dev" for line in lines])
+    develop = names([*extras["dev"], *extras["compile"]])
+    chosen = names([line for extra, lines in extras.items() if extra not in ("dev", "compile") for line in lines])
     assert listed(to_run) == names(PROJECT["dependencies"])
     assert listed(by_choice) == chosen
-    assert listed(to_develop) == names(extras["dev"]) - chosen
+    assert listed(to_develop) == develop - chosen
