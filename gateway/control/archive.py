@@ -2,8 +2,8 @@
 
 Owns the database connection of control. ``put`` never waits: a full queue drops and counts. When the database fails,
 the batch is tried again with growing pauses while the queue fills; the process goes on without it. A row that no
-database takes is dropped alone. No text of a request is in the queue. Reads for the admin API go through ``engine`` in
-threads of their own.
+database takes is dropped alone. No text of a request is in the queue. What is queued is lost with the process: a second
+or two of records. Reads for the admin API go through ``engine`` in threads of their own.
 """
 
 import contextlib
@@ -11,33 +11,38 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Histogram
-from gateway.core.batch import Batch
+from gateway.core.batch import Batch, ByKind, Kinds
 from gateway.store import aftermath, deployments, pairs, samples
 from gateway.store.aftermath import Consequence
 from gateway.store.engine import open_engine, url_of
+from gateway.store.inserting import Inserter
 from gateway.store.migrate import upgrade
 from gateway.store.pairs import PairRow
-from gateway.store.records import Inserter, Record, row_of
-from gateway.store.records import inserter as request_inserter
+from gateway.store.recording import RequestInserter, RequestRow, checked_of, kind_row, rows_of
 from gateway.store.retention import SLICE, expire
 from gateway.store.samples import SampleRow
 
 CAPACITY = 20_000
-BATCH = 1_000
-LINGER_S = 0.25  # how long a record waits for others to share a transaction with
+BATCH = 2_000  # rows of a table
+LINGER_S = 1.0  # how long a record waits for others to share a transaction with
 RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 WRITE_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 EXPIRE_EVERY_S = 600.0
 
-Row = Record | Consequence | SampleRow | PairRow
+Row = Consequence | SampleRow | PairRow
+_TABLES: dict[type[Row], str] = {Consequence: "aftermath", SampleRow: "samples", PairRow: "pairs"}
+_REQUESTS = "requests"
+
+Rows = dict[str, list[Any]]
+"""Rows by table."""
 
 _log = structlog.get_logger("control.archive")
 
@@ -63,12 +68,15 @@ class Archive:
         self._state_dir = state_dir
         self._monotonic = monotonic
         self._wall = wall
-        self._rows: deque[Row] = deque()  # a deque needs no lock, and no thread is woken for every row
+        # By table. A deque needs no lock, and no thread is woken for every row.
+        self._rows: dict[str, deque[Any]] = {table: deque() for table in (_REQUESTS, *_TABLES.values())}
+        self._kinds = Kinds()
+        self._kind_rows = ByKind(lambda kind: kind_row(kind, self.running.get(kind.pool, "")))
         self._capacity = capacity
         self._url: str | None = None
         self._deployments: dict[str, dict[str, object]] = {}
         self._retention_s = float("inf")
-        self._inserters: dict[str, Inserter] = {}
+        self._inserters: dict[str, Inserter | RequestInserter] = {}
         self._stop = threading.Event()
         self._changed = threading.Event()
         self._file: tuple[Path, int] | None = None
@@ -91,43 +99,48 @@ class Archive:
         self._deployments = pools
         self.hashes = {name: deployments.hash_of(record) for name, record in (declared or pools).items()}
         self.running = {name: deployments.hash_of(record) for name, record in pools.items()}
+        self._kind_rows.clear()
         if url != self._url or self.engine is None:
             self._url = url
         self._changed.set()
 
-    def take_scored(self, batch: Sequence[Scored]) -> None:
-        """Records of finished requests that came with texts."""
-        hashes = self.running
-        for scored in batch:
-            outcome = scored.outcome
-            if outcome.capture is not None:
-                outcome = msgspec.structs.replace(outcome, capture=None)
-            self.put(Record(outcome, scored.inspection, hashes.get(outcome.pool, "")))
-
     def take_batch(self, batch: Batch) -> None:
         """Records of finished requests that nothing was checked of."""
-        hashes = self.running
-        for outcome, kind in zip(batch.outcomes, batch.kinds, strict=True):
-            self.put(Record(outcome, None, hashes.get(kind.pool, "")))
+        self._queue(list(rows_of(batch, self._kind_rows.of(batch.kinds))))
+
+    def take_scored(self, batch: Sequence[Scored]) -> None:
+        """Records of finished requests that came with texts."""
+        found = self._kinds.batch([scored.outcome for scored in batch])
+        checked = checked_of([scored.inspection for scored in batch])
+        self._queue(list(rows_of(found, self._kind_rows.of(found.kinds), checked)))
 
     def put(self, row: Row) -> None:
-        """Queue one row, or count it as dropped."""
-        if len(self._rows) >= self._capacity:
-            self.dropped.add(("queue_full",))
+        """Queue one row of another table, or count it as dropped."""
+        if self._room():
+            self._rows[_TABLES[type(row)]].append(tuple(row))
         else:
-            self._rows.append(row)
+            self.dropped.add(("queue_full",))
+
+    def _queue(self, rows: list[RequestRow]) -> None:
+        taken = rows[: self._room()]
+        self._rows[_REQUESTS].extend(taken)
+        if len(taken) < len(rows):
+            self.dropped.add(("queue_full",), len(rows) - len(taken))
+
+    def _room(self) -> int:
+        return max(0, self._capacity - self.waiting)
 
     @property
     def waiting(self) -> int:
         """Rows that wait to be written."""
-        return len(self._rows)
+        return sum(map(len, self._rows.values()))
 
     def stop(self, within_s: float) -> None:
         """Write what is waiting, within a time. Blocks; call it from a thread."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(within_s)
-        left = len(self._rows)
+        left = self.waiting
         if left:
             self.dropped.add(("stopping",), left)
 
@@ -158,21 +171,22 @@ class Archive:
         if (self.engine is not None and self._opened == self._url) or self._open():
             self._note_deployments()
 
-    def _guard(self, write: Callable[[list[Row]], None], batch: list[Row]) -> None:
+    def _guard(self, write: Callable[[Rows], None], batch: Rows) -> None:
         """A fault of our own must not end the only thread that writes."""
         try:
             write(batch)
         except Exception as error:
             _log.exception("archive_failed")
             self.failures.add((type(error).__name__,))
-            self.dropped.add(("fault",), len(batch))
+            self.dropped.add(("fault",), sum(map(len, batch.values())))
 
-    def _take(self) -> list[Row]:
-        """What came within ``LINGER_S``, or at once if that is a batch already."""
-        rows = self._rows
-        if len(rows) < BATCH:
+    def _take(self) -> Rows:
+        """What came within ``LINGER_S``, or at once if that is a batch already; empty if nothing came."""
+        if max(map(len, self._rows.values())) < BATCH:
             self._stop.wait(LINGER_S)
-        return [rows.popleft() for _ in range(min(BATCH, len(rows)))]
+        return {
+            table: [rows.popleft() for _ in range(min(BATCH, len(rows)))] for table, rows in self._rows.items() if rows
+        }
 
     def _open(self) -> bool:
         self._close()
@@ -187,7 +201,7 @@ class Archive:
             self._stop.wait(1.0)
             return False
         self._inserters = {
-            "requests": request_inserter(engine),
+            _REQUESTS: RequestInserter(engine),
             "aftermath": aftermath.inserter(engine),
             "samples": samples.inserter(engine),
             "pairs": pairs.inserter(engine),
@@ -202,17 +216,11 @@ class Archive:
             self.engine.dispose()
         self.engine = None
 
-    def _write(self, batch: list[Row]) -> None:
+    def _write(self, left: Rows) -> None:
         """All rows of a batch, each table in one transaction; again after a failure, until told to stop."""
         if self._file is not None and _file_of(self._file[0]) != self._file:
             # Somebody moved or deleted the file: what is written to the open one would be lost without a word.
             self._close()
-        left = {
-            "requests": [row_of(row) for row in batch if isinstance(row, Record)],
-            "aftermath": [tuple(row) for row in batch if isinstance(row, Consequence)],
-            "samples": [tuple(row) for row in batch if isinstance(row, SampleRow)],
-            "pairs": [tuple(row) for row in batch if isinstance(row, PairRow)],
-        }
         for pause_s in (*RETRY_S, None):
             for table, rows in left.items():
                 left[table] = self._insert(table, rows) if rows else rows
@@ -223,19 +231,19 @@ class Archive:
         self.dropped.add(("database_failed",), sum(len(rows) for rows in left.values()))
         self._close()  # opened anew for the next batch: it may be another database by then
 
-    def _insert(self, table: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    def _insert(self, table: str, rows: list[Any]) -> list[Any]:
         """Insert; gives the rows that are to be tried again."""
         if self.engine is None and not self._open():
             return rows
-        began = self._monotonic()
+        began, inserter = self._monotonic(), self._inserters[table]
         try:
-            self._inserters[table].add(rows)
+            inserter.add(rows)
         except Exception as error:
-            if not _is_the_rows_fault(error):
+            if not isinstance(error, inserter.refusals):
                 self._failed(error)
                 return rows
-            fitted = self._inserters[table].fitted(rows[0])
-            if len(rows) == 1 and fitted != tuple(rows[0]):
+            fitted = inserter.fitted(rows[0])
+            if len(rows) == 1 and fitted != rows[0]:
                 return self._insert(table, [fitted])
             if len(rows) == 1:
                 self.dropped.add(("bad_row",))
@@ -269,13 +277,6 @@ class Archive:
             _log.error("database_failed", error=text)
         self.failures.add((type(error).__name__,))
         self.error = text
-
-
-def _is_the_rows_fault(error: Exception) -> bool:
-    """A value that does not fit, and not a database that is gone, full or locked: trying again would never help."""
-    if isinstance(error, DBAPIError):
-        return isinstance(error, DataError | IntegrityError)
-    return isinstance(error, StatementError | OverflowError | ValueError | TypeError)
 
 
 def _file_of(path: Path) -> tuple[Path, int] | None:

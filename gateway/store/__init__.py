@@ -3,7 +3,9 @@
 - ``engine``      open a database; refuses what cannot work, with the mend
 - ``tables``      the schema, one place
 - ``migrate``     bring a database to the schema of this version (Alembic)
-- ``records``     one row per request: insert in batches, read in pages
+- ``inserting``   many rows a statement
+- ``recording``   requests as rows: what many share once, what is their own for each
+- ``records``     requests read back, in pages or all
 - ``aftermath``   what became known later: feedback, consequences of tool calls
 - ``deployments`` what ran in a pool, by the hash of its record
 - ``samples``     encrypted texts for replay

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from gateway.store.records import Inserter
+from gateway.store.inserting import Inserter
 from gateway.store.tables import aftermath, requests
 
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from gateway.store.records import PAGE_MOST, Inserter
+from gateway.store.inserting import Inserter
+from gateway.store.records import PAGE_MOST
 from gateway.store.tables import pairs
 
 CHUNK = 2_000

@@ -1,98 +1,19 @@
-"""One row per request: written in batches, read in pages, newest first or in order.
+"""Records of requests, read back: in pages newest first, or all in the order of arrival.
 
-Inserts go past SQLAlchemy's per-row machinery: rows are plain tuples in column order, many to a statement, which is
-what makes thousands a second affordable.
+``requests`` is a view of what ``store.recording`` writes: each request's own row with the row of its kind.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
-import msgspec
-import orjson
-from sqlalchemy import Engine, Table, select
+from sqlalchemy import ColumnClause, Engine, Select, literal_column, select
 from sqlalchemy.engine import RowMapping
 
-from gateway.core.quality import Inspection, Verdict
-from gateway.model.outcome import Outcome
-from gateway.store.tables import requests
+from gateway.store.tables import request_kinds, requests
 
 PAGE_MOST = 1000
-PARAMETERS_MOST = 16_000  # of one statement; SQLite takes 32,766, PostgreSQL 65,535
-_FROM_OUTCOME = [name for name in Outcome.__struct_fields__ if name in requests.c]
-_COLUMNS = [*_FROM_OUTCOME, "deployment", "score", "failures", "findings"]
-_AS_JSON = frozenset({"attempts", "constraints"})
-
-
-class Record(NamedTuple):
-    """A finished request with what the checks made of it. ``deployment`` is the hash of what ran in its pool."""
-
-    outcome: Outcome
-    inspection: Inspection | None = None
-    deployment: str = ""
-
-
-def row_of(record: Record) -> tuple[Any, ...]:
-    """A record as values in the order of the insert."""
-    outcome, inspection = record.outcome, record.inspection
-    values = [
-        orjson.dumps(msgspec.to_builtins(getattr(outcome, name))).decode()
-        if name in _AS_JSON
-        else getattr(outcome, name)
-        for name in _FROM_OUTCOME
-    ]
-    if inspection is None:
-        return (*values, record.deployment, None, "", "[]")
-    failures = "".join(f",{failure}" for failure in inspection.failures)
-    findings = [
-        [finding.check, finding.verdict] for finding in inspection.findings if finding.verdict != Verdict.NOT_APPLICABLE
-    ]
-    return (
-        *values,
-        record.deployment,
-        inspection.score,
-        f"{failures}," if failures else "",
-        orjson.dumps(findings).decode(),
-    )
-
-
-class Inserter:
-    """Inserts for one table and its columns. Not for concurrent use: it belongs to the writer thread.
-
-    Many rows go in one statement, so that the driver steps, and gives up the interpreter lock, once for all of them:
-    with a step a row the writer and control's loop hand the lock to and fro thousands of times a second.
-    """
-
-    def __init__(self, engine: Engine, table: Table, columns: Sequence[str]) -> None:
-        self._engine = engine
-        self._lengths = [getattr(table.c[name].type, "length", None) for name in columns]
-        quote = engine.dialect.identifier_preparer.quote
-        mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
-        self._head = f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, columns))}) VALUES "  # noqa: S608 - names of the schema
-        self._row = f"({', '.join([mark] * len(columns))})"
-        self._most = PARAMETERS_MOST // len(columns)
-
-    def fitted(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        """The row with texts cut to their columns' length and without NUL, which PostgreSQL insists on."""
-        return tuple(
-            value.replace("\0", "")[:length] if isinstance(value, str) else value
-            for value, length in zip(row, self._lengths, strict=True)
-        )
-
-    def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert all rows in one transaction, or none."""
-        if not rows:
-            return
-        with self._engine.begin() as connection:
-            for at in range(0, len(rows), self._most):
-                part = rows[at : at + self._most]
-                statement = self._head + ", ".join([self._row] * len(part))
-                connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
-
-
-def inserter(engine: Engine) -> Inserter:
-    """The insert of ``row_of``'s rows."""
-    return Inserter(engine, requests, _COLUMNS)
+# Of the view, beside the columns of a record.
+_KIND: ColumnClause[int] = literal_column("requests.kind")
 
 
 class Filter(NamedTuple):
@@ -113,7 +34,10 @@ def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 
     statement = matching(wanted).order_by(requests.c.id.desc()).limit(min(most, PAGE_MOST))
     if before is not None:
         statement = statement.where(requests.c.id < before)
+    kinds = _kinds(wanted)
     with engine.connect() as connection:
+        if kinds is not None and connection.execute(kinds.limit(1)).first() is None:
+            return []  # without reading every request to find that none is of such a kind
         return list(connection.execute(statement).mappings())
 
 
@@ -133,10 +57,19 @@ def matching(wanted: Filter) -> Any:
         statement = statement.where(requests.c.at >= wanted.since)
     if wanted.until is not None:
         statement = statement.where(requests.c.at < wanted.until)
-    for name in ("bucket", "pool", "tenant", "result", "request_id"):
-        value = getattr(wanted, name)
-        if value:
-            statement = statement.where(requests.c[name] == value)
+    if wanted.request_id:
+        statement = statement.where(requests.c.request_id == wanted.request_id)
+    kinds = _kinds(wanted)
+    if kinds is not None:
+        statement = statement.where(_KIND.in_(kinds))
     if wanted.failed:
         statement = statement.where((requests.c.failures != "") | (requests.c.result != "ok"))
     return statement
+
+
+def _kinds(wanted: Filter) -> Select[Any] | None:
+    """The kinds that a filter leaves; None if it leaves all."""
+    names = [name for name in ("bucket", "pool", "tenant", "result") if getattr(wanted, name)]
+    if not names:
+        return None
+    return select(request_kinds.c.id).where(*(request_kinds.c[name] == getattr(wanted, name) for name in names))

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Engine, select
 
 from gateway.store.engine import StoreError
-from gateway.store.records import PARAMETERS_MOST, Inserter
+from gateway.store.inserting import PARAMETERS_MOST, Inserter
 from gateway.store.tables import samples
 
 _NONCE_BYTES = 12

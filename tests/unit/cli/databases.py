@@ -9,9 +9,9 @@ from gateway.store import aftermath, deployments
 from gateway.store.aftermath import Consequence
 from gateway.store.engine import open_engine, url_of
 from gateway.store.migrate import upgrade
-from gateway.store.records import Record, inserter, row_of
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import inspection
+from tests.unit.store.outcome_rows import Record, put
 
 AT = 1_700_000_000.0
 
@@ -27,7 +27,7 @@ def fill(folder: Path, number: int = 300) -> str:
         checks = (Check.JSON,) if index % 4 == 0 else ()
         faster = {"ttft_s": 0.04, "first_to_last_s": 0.2, "total_s": 0.25, "precision": "int4"}
         rows.append(Record(_answer(index, "int4", **faster), inspection(*checks)))
-    inserter(engine).add([row_of(row) for row in rows])
+    put(engine, *rows)
     aftermath.inserter(engine).add([tuple(Consequence(AT, "bf16-0", "feedback", "acme", "m/short", "bf16", "", 0.0))])
     deployments.put(engine, "bf16", {"pool": "bf16"}, AT)
     engine.dispose()

@@ -10,9 +10,10 @@ from gateway.control.report_process import ReportError, make
 from gateway.core.report import Report
 from gateway.store.engine import open_engine, url_of
 from gateway.store.migrate import upgrade
-from gateway.store.records import Filter, Record, inserter, row_of
+from gateway.store.records import Filter
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import inspection
+from tests.unit.store.outcome_rows import Record, put
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,7 @@ def url(tmp_path: Path) -> str:
     where = url_of(None, tmp_path)
     engine = open_engine(where)
     upgrade(engine)
-    inserter(engine).add([row_of(Record(outcome(request_id=str(i), at=float(i)), inspection())) for i in range(10)])
+    put(engine, *(Record(outcome(request_id=str(i), at=float(i)), inspection()) for i in range(10)))
     return where.render_as_string(hide_password=False)
 
 

@@ -48,7 +48,7 @@ def test_a_reader_creates_and_changes_nothing(tmp_path: Path) -> None:
     reader = open_reader(missing)
     require_current(reader)
     with pytest.raises(OperationalError, match="readonly"), reader.begin() as connection:
-        connection.execute(text("DELETE FROM requests"))
+        connection.execute(text("DELETE FROM request_facts"))
 
 
 def test_a_reader_sees_what_a_writer_committed(tmp_path: Path) -> None:

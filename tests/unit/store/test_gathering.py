@@ -10,10 +10,11 @@ from gateway.model.outcome import Attempt, Outcome
 from gateway.store import aftermath, deployments, samples
 from gateway.store.aftermath import Consequence
 from gateway.store.gathering import checked_by_pool, consequence_rows, gather, records, request_rows, table_rows
-from gateway.store.records import Filter, Record, inserter, row_of
+from gateway.store.records import Filter
 from gateway.store.samples import Sample, SampleRow, Sealer, listing
 from gateway.store.tables import requests
 from tests.unit.dataplane.outcome_values import make_outcome
+from tests.unit.store.outcome_rows import Record, put
 
 GOOD = Inspection("chat", True, 1, 5, (Finding(Check.JSON, Verdict.PASS, ""),), (), 1.0)
 BAD = Inspection("chat", True, 1, 5, (Finding(Check.JSON, Verdict.FAIL, ""),), (FailureClass.FORMAT_ERROR,), 0.2)
@@ -22,10 +23,6 @@ BAD = Inspection("chat", True, 1, 5, (Finding(Check.JSON, Verdict.FAIL, ""),), (
 def answered(name: str, at: float = 100.0, pool: str = "bf16", **fields: Any) -> Outcome:
     tries = (Attempt(pool, f"{pool}/0", 200, "", 0.0, 0.1),)
     return make_outcome(request_id=name, at=at, bucket="x", pool=pool, result="ok", attempts=tries, **fields)
-
-
-def put(engine: Engine, *found: Record) -> None:
-    inserter(engine).add([row_of(record) for record in found])
 
 
 def test_rows_come_in_order_with_the_reports_columns(engine: Engine) -> None:

@@ -5,11 +5,14 @@ from sqlalchemy import Engine
 
 from gateway.store import aftermath, deployments, samples
 from gateway.store.engine import StoreError
-from gateway.store.records import Filter, Record, inserter, page, row_of
+from gateway.store.recording import REFRESH_S
+from gateway.store.records import Filter, page
 from gateway.store.retention import count, expire
 from gateway.store.samples import Sample, SampleRow, Sealer
+from gateway.store.tables import request_facts, request_kinds
 from gateway.store.tables import samples as samples_table
 from tests.unit.dataplane.outcome_values import make_outcome
+from tests.unit.store.outcome_rows import Record, put
 
 KEY = "correct horse battery staple"
 
@@ -23,7 +26,7 @@ def test_consequences_are_kept_in_order(engine: Engine) -> None:
         ("tool_error", None),
         ("feedback", 0.0),
     ]
-    inserter(engine).add([row_of(Record(make_outcome(request_id="r", tenant="t", bucket="b", pool="p")))])
+    put(engine, Record(make_outcome(request_id="r", tenant="t", bucket="b", pool="p")))
     assert aftermath.known(engine, ["r", "unknown"]) == {"r": ("t", "b", "p")}
 
 
@@ -70,8 +73,7 @@ def test_a_short_key_is_refused_with_the_mend() -> None:
 
 def test_retention_deletes_the_old_and_only_the_old(engine: Engine) -> None:
     """Requests and aftermath by age, samples by their own time; also when there are many."""
-    rows = [row_of(Record(make_outcome(request_id=str(index), at=float(index)))) for index in range(4500)]
-    inserter(engine).add(rows)
+    put(engine, *(Record(make_outcome(request_id=str(index), at=float(index))) for index in range(4500)))
     aftermath.inserter(engine).add([aftermath.Consequence(1.0, "r", "feedback", "", "", "")])
     samples.inserter(engine).add(
         [SampleRow("a", 1.0, 50.0, "", "", "", "", b""), SampleRow("b", 1.0, 9999.0, "", "", "", "", b"")]
@@ -79,3 +81,14 @@ def test_retention_deletes_the_old_and_only_the_old(engine: Engine) -> None:
     assert expire(engine, now=4600.0, keep_s=200.0) == 4400 + 1 + 1
     assert len(page(engine, Filter(), most=1000)) == 100
     assert count(engine, samples_table) == 1
+
+
+def test_a_kind_goes_after_the_last_of_its_requests(engine: Engine) -> None:
+    """Some days after, and never before; a kind that is in use stays."""
+    put(engine, Record(make_outcome(request_id="old", at=0.0)), Record(make_outcome(request_id="older", at=-1.0)))
+    put(engine, Record(make_outcome(request_id="new", at=5 * REFRESH_S, pool="other")))
+    expire(engine, now=REFRESH_S, keep_s=0.5 * REFRESH_S)
+    assert (count(engine, request_facts), count(engine, request_kinds)) == (1, 2)
+    expire(engine, now=5 * REFRESH_S, keep_s=0.5 * REFRESH_S)
+    assert count(engine, request_kinds) == 1
+    assert [row["request_id"] for row in page(engine, Filter())] == ["new"]

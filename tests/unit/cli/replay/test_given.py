@@ -12,10 +12,10 @@ from gateway.cli.replay.given import Item, from_file, from_samples, of_requests,
 from gateway.store import samples
 from gateway.store.engine import StoreError, open_engine, url_of
 from gateway.store.migrate import upgrade
-from gateway.store.records import Record, inserter, row_of
 from gateway.store.samples import Sample, SampleRow, Sealer
 from tests.unit.cli.replay.pools import chat
 from tests.unit.control.conftest import outcome
+from tests.unit.store.outcome_rows import Record, put
 
 KEY = "0123456789abcdef0123"
 
@@ -75,7 +75,7 @@ class Kept:
     def add(self, name: str, request: bytes, api: str = "chat", key: str = KEY, task: str = "code") -> None:
         sealed = Sealer(key).seal(name, Sample(api, request, b"answer"))
         samples.inserter(self.engine).add([tuple(SampleRow(name, 1.0, 9e9, "t", "x", "p", "share", sealed))])
-        inserter(self.engine).add([row_of(Record(outcome(request_id=name, task=task)))])
+        put(self.engine, Record(outcome(request_id=name, task=task)))
 
     def items(self, **wanted: str) -> dict[str, Item]:
         filters = {"bucket": "", "pool": "", "tenant": ""} | wanted

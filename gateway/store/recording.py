@@ -1,0 +1,136 @@
+"""Finished requests as rows: what they share with others of their kind is written once, what is their own for each.
+
+Owns the form of both rows and the way they are inserted together. Reading them back is ``store.records``'. Called by
+control's archive.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+from sqlalchemy import Engine
+
+from gateway.core.batch import KINDS_MOST, Batch, Kind
+from gateway.core.quality import Inspection, Verdict
+from gateway.store.inserting import Inserter, fitting
+from gateway.store.tables import request_facts, request_kinds
+
+REFRESH_S = 86_400.0  # a kind is told anew after this, so that retention sees that it is still there
+
+_KIND_COLUMNS = (*Kind.__struct_fields__, "deployment")
+_CONSTRAINTS = Kind.__struct_fields__.index("constraints")
+_FACT_COLUMNS = (
+    *("kind", "request_id", "at", "attempts", "queue_s", "overhead_s", "ttft_s", "first_to_last_s", "longest_gap_s"),
+    *("total_s", "prompt_tokens_estimated", "prompt_tokens", "cached_tokens", "completion_tokens", "events"),
+    *("bytes_in", "bytes_out", "temperature", "conversation", "trace_id", "score", "failures", "findings"),
+)
+_AT = _FACT_COLUMNS.index("at")
+_JSON = msgspec.json.Encoder()
+
+_fit_kind = fitting(request_kinds, _KIND_COLUMNS)
+
+
+class KindRow(NamedTuple):
+    """A kind and what runs in its pool. ``number`` is a digest of it: all gateways of a database give it the same."""
+
+    number: int
+    values: tuple[Any, ...]
+
+
+RequestRow = tuple[KindRow, tuple[Any, ...]]
+"""A request's kind, and what is its own."""
+
+Checked = tuple[Sequence[float | None], Sequence[str], Sequence[str]]
+
+
+def kind_row(kind: Kind, deployment: str) -> KindRow:
+    """A kind's row; texts are cut so that any database takes them. ``deployment`` is the hash of what its pool runs."""
+    values = list(astuple(kind))
+    values[_CONSTRAINTS] = _JSON.encode(kind.constraints).decode()
+    row = _fit_kind((*values, deployment))
+    digest = blake2b(msgspec.msgpack.encode(row), digest_size=8).digest()
+    return KindRow(int.from_bytes(digest) >> 1, row)  # both databases count with a sign
+
+
+def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | None = None) -> Iterable[RequestRow]:
+    """A batch's rows, ``kinds`` being that of each; ``checked`` holds the last three columns."""
+    known = list(kinds)
+    score, failures, findings = checked if checked is not None else (repeat(None), repeat(""), repeat("[]"))
+    facts = zip(  # noqa: B905 - what was not checked repeats without end
+        [kind.number for kind in known],
+        batch.request_id,
+        batch.at,
+        _JSON.encode_lines(batch.attempts).decode().split("\n"),
+        batch.queue_s,
+        batch.overhead_s,
+        batch.ttft_s,
+        batch.first_to_last_s,
+        batch.longest_gap_s,
+        batch.total_s,
+        batch.prompt_tokens_estimated,
+        batch.prompt_tokens,
+        batch.cached_tokens,
+        batch.completion_tokens,
+        batch.events,
+        batch.bytes_in,
+        batch.bytes_out,
+        batch.temperature,
+        batch.conversation,
+        batch.trace_id,
+        score,
+        failures,
+        findings,
+    )
+    return zip(known, facts, strict=True)
+
+
+def checked_of(inspections: Sequence[Inspection | None]) -> Checked:
+    """What the checks found, as columns."""
+    score = [inspection.score if inspection is not None else None for inspection in inspections]
+    return score, list(map(_failures, inspections)), list(map(_findings, inspections))
+
+
+def _failures(inspection: Inspection | None) -> str:
+    return "".join(f",{failure}" for failure in inspection.failures) + "," if inspection and inspection.failures else ""
+
+
+def _findings(inspection: Inspection | None) -> str:
+    findings = inspection.findings if inspection is not None else ()
+    told = [[finding.check, finding.verdict] for finding in findings if finding.verdict != Verdict.NOT_APPLICABLE]
+    return _JSON.encode(told).decode()
+
+
+class RequestInserter:
+    """Inserts requests with the kinds that the database does not know yet. Not for concurrent use."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        anew = 'ON CONFLICT (id) DO UPDATE SET "at" = excluded."at"'
+        self._kinds = Inserter(engine, request_kinds, ("id", "at", *_KIND_COLUMNS), anew)
+        self._facts = Inserter(engine, request_facts, _FACT_COLUMNS)
+        self._told_at: dict[int, float] = {}
+        self.refusals = self._facts.refusals
+
+    def fitted(self, row: RequestRow) -> RequestRow:
+        """The row with texts that any database takes."""
+        kind, fact = row
+        return kind, self._facts.fitted(fact)
+
+    def add(self, rows: Sequence[RequestRow]) -> None:
+        """Insert all rows in one transaction, or none."""
+        if not rows:
+            return
+        newest = max(fact[_AT] for _, fact in rows)
+        due = newest - REFRESH_S
+        told_at = self._told_at.get
+        kinds = {kind.number: kind for kind, _ in rows if told_at(kind.number, due) <= due}
+        with self._engine.begin() as connection:
+            # In one order everywhere: two gateways that tell the same kinds must not wait for each other.
+            self._kinds.put(connection, [(number, newest, *kinds[number].values) for number in sorted(kinds)])
+            self._facts.put(connection, [fact for _, fact in rows])
+        if len(self._told_at) + len(kinds) > KINDS_MOST:
+            self._told_at.clear()
+        self._told_at.update(dict.fromkeys(kinds, newest))

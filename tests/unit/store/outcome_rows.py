@@ -1,0 +1,32 @@
+"""Rows of single outcomes, for tests that fill a database."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Engine
+
+from gateway.core.batch import Kinds
+from gateway.core.quality import Inspection
+from gateway.model.outcome import Outcome
+from gateway.store.recording import RequestInserter, RequestRow, checked_of, kind_row, rows_of
+
+KINDS = Kinds()
+
+
+class Record(NamedTuple):
+    """An outcome, what the checks found of it, and what ran in its pool."""
+
+    outcome: Outcome
+    inspection: Inspection | None = None
+    deployment: str = ""
+
+
+def row_of(record: Record) -> RequestRow:
+    """As the archive makes it."""
+    batch = KINDS.batch([record.outcome])
+    (row,) = rows_of(batch, [kind_row(batch.kinds[0], record.deployment)], checked_of([record.inspection]))
+    return row
+
+
+def put(engine: Engine, *records: Record) -> None:
+    """Insert them."""
+    RequestInserter(engine).add([row_of(record) for record in records])
