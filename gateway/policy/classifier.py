@@ -41,7 +41,7 @@ def classifier_of(classify: Classify) -> Classifier:
         default_task=classify.default_task,
         hint_tasks=frozenset(words if classify.hints is None else classify.hints),
         user_patterns=pattern_set(user),
-        system_patterns=pattern_set(system),
+        system_patterns=pattern_set(system, again=True),
         privilege=privilege_of(classify.tools),
         bucket_by=tuple(BUCKET_ATTRIBUTES.get(field, field) for field in classify.buckets.by),
         bucket_most=classify.buckets.most,

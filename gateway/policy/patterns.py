@@ -8,6 +8,8 @@ import re2
 from gateway.model.table import TextSet
 from gateway.policy.schema.pattern import quiet_options
 
+KNOWN_MOST = 1_024
+
 
 class PatternSet:
     """RE2 patterns compiled into one automaton."""
@@ -23,9 +25,35 @@ class PatternSet:
         return sorted(self._set.Match(text) or ())
 
 
-def pattern_set(patterns: list[str]) -> TextSet | None:
-    """``None`` when there is nothing to search for."""
-    return PatternSet(patterns) if patterns else None
+class Remembering:
+    """A set for texts that come again and again, as an application's system prompt does with every request.
+
+    Keeps hash and length of a text, never the text. The hash is keyed anew in each process, so nobody can make two
+    texts agree. Whoever reads while another thread forgets searches once more.
+    """
+
+    def __init__(self, patterns: TextSet) -> None:
+        self._patterns = patterns
+        self._known: dict[tuple[int, int], list[int]] = {}
+
+    def search(self, text: str) -> list[int]:
+        """As ``PatternSet.search``; the result is shared and must not be changed."""
+        key = (hash(text), len(text))
+        found = self._known.get(key)
+        if found is None:
+            found = self._patterns.search(text)
+            if len(self._known) >= KNOWN_MOST:
+                self._known = {}
+            self._known[key] = found
+        return found
+
+
+def pattern_set(patterns: list[str], *, again: bool = False) -> TextSet | None:
+    """``None`` when there is nothing to search for. ``again``: the texts are mostly the same few."""
+    if not patterns:
+        return None
+    found = PatternSet(patterns)
+    return Remembering(found) if again else found
 
 
 def wildcards(patterns: list[str]) -> str:

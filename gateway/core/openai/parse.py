@@ -23,6 +23,9 @@ Json = dict[str, Any]
 
 _WHITESPACE = b" \t\r\n"
 _OBJECTS_MOST = 50_000  # the long proof costs about a microsecond for each
+_COMMAS_MOST = 1_000_000
+"""Each is a value that the decoder makes while it holds the interpreter's lock, and all streams of the worker wait. A
+prompt of 200,000 token ids is well below it, and an image has none."""
 
 # Objects below these fields are read by the gateway, so a repeated key inside them is refused too. Inside other fields
 # (metadata, vendor extensions) the body passes as it is.
@@ -38,6 +41,8 @@ _READ_FIELDS = frozenset(
 def load(body: bytes) -> Json:
     """The body as a dict. ``ApiError`` 400 with the place for bad syntax, nesting over 1024, a top that is no object,
     and repeated keys."""
+    if len(body) > _COMMAS_MOST and body.count(b",") > _COMMAS_MOST:
+        raise ApiError(400, "too_complex", f"The request body holds more than {_COMMAS_MOST:,} values.")
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -4,7 +4,7 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policy.patterns import pattern_set, wildcards
+from gateway.policy.patterns import KNOWN_MOST, Remembering, pattern_set, wildcards
 
 
 def test_a_set_says_which_patterns_match_anywhere() -> None:
@@ -22,6 +22,37 @@ def test_many_patterns_over_long_text_stay_linear_and_right() -> None:
     assert found is not None
     assert found.search("x" * 20_000) == []
     assert found.search("x" * 20_000 + "y7") == [7]
+
+
+class Counting:
+    """Says what it is told to, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def search(self, text: str) -> list[int]:
+        self.asked += 1
+        return [len(text)]
+
+
+def test_a_text_that_comes_again_is_searched_once() -> None:
+    """And a full memory begins anew; what it says stays true."""
+    inner = Counting()
+    subject = Remembering(inner)
+    assert [subject.search("abc"), subject.search("abc"), subject.search("abcd")] == [[3], [3], [4]]
+    assert inner.asked == 2
+    for number in range(KNOWN_MOST):
+        assert subject.search(f"{number:05}") == [5]
+    assert subject.search("abc") == [3]
+    assert inner.asked == 2 + KNOWN_MOST + 1
+
+
+@given(st.lists(st.sampled_from(["a", "ab", "ba", "", "xé"]), max_size=20))
+def test_remembering_changes_no_answer(texts: list[str]) -> None:
+    """Whatever came before."""
+    plain, again = pattern_set(["a", "b$", "é"]), pattern_set(["a", "b$", "é"], again=True)
+    assert plain is not None and again is not None
+    assert [again.search(text) for text in texts] == [plain.search(text) for text in texts]
 
 
 @given(st.text(max_size=12), st.text(max_size=12))

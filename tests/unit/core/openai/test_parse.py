@@ -181,6 +181,13 @@ def test_the_long_proof_is_bounded() -> None:
     assert refused(b'{"x":[' + objects + b'{"y":"\\u00e9"}]}').code == "too_complex"
 
 
+def test_masses_of_values_are_refused_before_they_are_made() -> None:
+    """Making them would hold up every stream of the worker; a million token ids still pass."""
+    ids = b"1," * 999_998 + b"1"
+    assert len(load(b'{"model":"m","prompt":[' + ids + b"]}")["prompt"]) == 999_999
+    assert refused(b'{"model":"m","prompt":[' + b"1," * 1_000_001 + b"1]}").code == "too_complex"
+
+
 def test_huge_integers_pass() -> None:
     """Digits beyond 64 bits, even thousands of them, are no error; the forwarded bytes keep them (B106)."""
     assert load(b'{"seed":18446744073709551617,"mod\\u0065l":"m"}')["model"] == "m"
