@@ -6,9 +6,12 @@ import gc
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.wire.client import ClientConnection
 from gateway.wire.http import AnswerHead
+from gateway.wire.repeats import KnownAnswers
 from tests.unit.wire.rig import until
 
 
@@ -17,6 +20,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.heard: list[object] = []
+        self.framed = 0
 
     def on_head(self, head: AnswerHead, length: int | None) -> None:
         self.heard.append(head.status)
@@ -26,6 +30,7 @@ class Ear:
 
     def on_chunk(self, data: bytes, frame: bytes) -> None:
         assert frame == b"%x\r\n%b\r\n" % (len(data), data)
+        self.framed += 1
         self.heard.append(data)
 
     def on_end(self) -> None:
@@ -227,3 +232,85 @@ def test_a_closed_connection_leaves_no_cycle() -> None:
         assert not [found for found in gc.get_objects() if isinstance(found, ClientConnection)]
     finally:
         gc.enable()
+
+
+class StillTransport(asyncio.Transport):
+    """Takes what is written, and is never full."""
+
+    def write(self, data: object) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None: ...
+
+
+def sized(body: bytes, status: int = 200) -> bytes:
+    return b"HTTP/1.1 %d X\r\nServer: s\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
+
+def chunked(*chunks: bytes) -> bytes:
+    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks if chunk)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%b0\r\n\r\n" % framed
+
+
+_BODIES = st.binary(max_size=300)
+_ANSWERS = st.one_of(
+    st.tuples(st.sampled_from([200, 404]), _BODIES).map(lambda made: (made[0], made[1], sized(made[1], made[0]))),
+    st.lists(_BODIES, max_size=6).map(lambda chunks: (200, b"".join(chunks), chunked(*chunks))),
+)
+
+
+@given(st.lists(st.tuples(_ANSWERS, st.lists(st.integers(1, 120), max_size=12)), min_size=1, max_size=8))
+def test_however_answers_are_cut_the_same_is_heard(
+    answers: list[tuple[tuple[int, bytes, bytes], list[int]]],
+) -> None:
+    """Answers with few heads on two connections of one endpoint, in one read each or cut anywhere."""
+    known = KnownAnswers()
+    connections = [ClientConnection(known), ClientConnection(known)]
+    for connection in connections:
+        connection.connection_made(StillTransport())
+    for number, ((status, body, data), sizes) in enumerate(answers):
+        connection, ear, at = connections[number % 2], Ear(), 0
+        connection.send(b"GET / HTTP/1.1\r\n\r\n", b"", ear)
+        for size in [*sizes, len(data)]:
+            if data[at : at + size]:
+                connection.data_received(data[at : at + size])
+            at += size
+        assert ear.heard[0] == status
+        assert b"".join(word for word in ear.heard[1:-1] if isinstance(word, bytes)) == body
+        assert ear.heard[-1] == "end"
+        assert connection.reusable
+
+
+@given(st.lists(st.binary(min_size=1, max_size=5_000), min_size=2, max_size=6))
+def test_a_chunk_in_a_read_of_its_own_is_passed_framed(chunks: list[bytes]) -> None:
+    """As runtimes stream: the listener gets the frame for each chunk after the first, and every byte once."""
+    connection, ear = ClientConnection(), Ear()
+    connection.connection_made(StillTransport())
+    connection.send(b"GET / HTTP/1.1\r\n\r\n", b"", ear)
+    connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for chunk in chunks:
+        connection.data_received(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+    connection.data_received(b"0\r\n\r\n")
+    assert ear.heard == [200, *chunks, "end"]
+    assert ear.framed == len(chunks) - 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b"A\r\n0123456789\r\n", b"0a\r\n0123456789\r\n", b"a;x=1\r\n0123456789\r\n", b"5\r\n01234\r\n5\r\n56789\r\n"],
+)
+def test_chunks_that_we_would_frame_otherwise_are_parsed(odd: bytes) -> None:
+    """Upper case, leading zeros, extensions, two in one read: the listener gets the body, to be framed anew."""
+    connection, ear = ClientConnection(), Ear()
+    connection.connection_made(StillTransport())
+    connection.send(b"GET / HTTP/1.1\r\n\r\n", b"", ear)
+    connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+    for data in (odd, b"1\r\ny\r\n", b"0\r\n\r\n"):
+        connection.data_received(data)
+    assert ear.heard == [200, b"x", b"0123456789", b"y", "end"]
+    assert ear.framed == 1
