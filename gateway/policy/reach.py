@@ -8,6 +8,7 @@ from gateway.errors import PolicyError
 from gateway.model.proving import Rollout
 from gateway.model.table import Table
 from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
+from gateway.policy.feeding import check_feeding
 from gateway.policy.schema import Policy
 from gateway.policy.space import Region, Space, TooFineError
 from gateway.policy.tree import Path, Tree
@@ -27,6 +28,7 @@ def check_reach(policy: Policy, table: Table, tree: Tree) -> list[PolicyError]:
         checker.refused()
         checker.rollouts()
         checker.shadows()
+        checker.feeding()
     except TooFineError:
         checker.findings.append(_too_fine(tree))
     return checker.findings
@@ -172,3 +174,7 @@ class _Checker:
             if not self._space.within(self._space.everything, compiled(shadow.matches)):
                 message = f"shadow rule {shadow.name!r} can never match: its conditions exclude each other"
                 self._say(("shadow", index), message)
+
+    def feeding(self) -> None:
+        """Every guard of a rollout can get data, and a rollback leads somewhere."""
+        self.findings += check_feeding(self._policy, self._table, self._tree, self._space, self._cells)

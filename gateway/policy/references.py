@@ -8,10 +8,11 @@ Each finding stands where the name is written and suggests the nearest one. Call
 from collections.abc import Iterable
 from pathlib import Path as FilePath
 
+from gateway.core.quality.finding import Check
 from gateway.errors import PolicyError
 from gateway.policy.names import claims, served_names
 from gateway.policy.schema import Policy
-from gateway.policy.schema.proving import PAIRS, BucketSelection, Rollout, Shadow
+from gateway.policy.schema.proving import BucketSelection, Rollout, Shadow
 from gateway.policy.schema.rules import PoolTraits, When
 from gateway.policy.schema.values import did_you_mean
 from gateway.policy.tree import Path, Tree
@@ -220,7 +221,6 @@ class _Checker:
     def rollouts(self) -> None:
         self._unique("rollouts", [rollout.name for rollout in self.policy.rollouts])
         by = self.policy.classify.buckets.by
-        mirrored = {shadow.candidate for shadow in self.policy.shadow}
         for index, rollout in enumerate(self.policy.rollouts):
             path: Path = ("rollouts", index)
             self._selection((*path, "buckets"), rollout.buckets)
@@ -230,13 +230,9 @@ class _Checker:
                 if field not in by:
                     message = f"buckets do not tell {field!r} apart, so a rollout cannot go by it"
                     self._say((*path, "buckets", field), message, f"add {field} to classify.buckets.by")
-            pairs = [name for name in rollout.guards if name in self._guards and self._guards[name].metric in PAIRS]
-            shadowed = any(stage.shadow is not None for stage in rollout.stages) or rollout.candidate in mirrored
-            if pairs and not shadowed:
-                message = f"the guard {pairs[0]!r} needs pairs, but nothing mirrors to {rollout.candidate!r}"
-                self._say(
-                    (*path, "guards"), message, "add a shadow stage; without pairs it is never promoted", "warning"
-                )
+        for name, guard in self._guards.items():
+            if guard.check is not None:
+                self._known(("guards", name, "check"), guard.check, [check.value for check in Check], "check")
 
     def oversight(self) -> None:
         self._unique("notify", [webhook.name for webhook in self.policy.notify])
