@@ -31,6 +31,7 @@ EVERY_REQUEST = (
             *("front", "identity", "known", "outcomes", "pipeline", "relay", "sizing", "starts"),
         )
     ),
+    "gateway/model/enums.py",
     "gateway/policy/memo.py",
     "gateway/policy/patterns.py",
 )
