@@ -222,14 +222,19 @@ async def test_a_fault_of_one_that_waits_is_its_own(make: Make, first: Upstream)
     await gate.reached(1)
     waiting = [asyncio.create_task(plane.ask(CHAT)) for _ in range(2)]
     await queued(plane, 2)
-    launch, faults = plane.worker.forwarder.launch, [ZeroDivisionError("broken")]
+    forwarder = plane.worker.forwarder
+    clock, drain = forwarder.clock, forwarder.on_release
 
-    def once(exchange: Any) -> bool:
-        if faults:
-            raise faults.pop()
-        return launch(exchange)
+    def stopped() -> float:
+        forwarder.clock = clock
+        raise ZeroDivisionError("broken")
 
-    plane.worker.forwarder.launch = once  # type: ignore[method-assign]
+    def released() -> None:
+        forwarder.on_release = drain
+        forwarder.clock = stopped  # the next to look at it is the start of the first that waits
+        drain()
+
+    forwarder.on_release = released
     gate.open()
     assert b"200" in await reader.read()
     await gate.reached(1)

@@ -1,36 +1,20 @@
 """Exactly one outcome per request, whatever the order of events; what a stage never reached stays empty."""
 
-from types import SimpleNamespace
-from typing import Any
-
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Result
-from gateway.wire.http import Head, Request
-
-
-class Client:
-    def __init__(self) -> None:
-        self.answers: list[tuple[int, bytes, bytes]] = []
-        self.bytes_out = 0
-
-    def answer(self, status: int, fields: bytes, body: bytes, *, close: bool = False) -> None:
-        self.answers.append((status, fields, body))
+from tests.unit.dataplane.parts import Client, attempt_of, generation_of, pool_of, table_of
 
 
 def exchange() -> tuple[Exchange, Client, list[tuple[Result, int]]]:
-    request = Request(Head(b"POST", b"/v1/x", []), b"body", 10.0)
+    client = Client(now=10.0)
     ends: list[tuple[Result, int]] = []
-    client: Any = Client()
-    generation: Any = SimpleNamespace(
-        table=SimpleNamespace(generation=4, pools={}, settings=SimpleNamespace(attempts=3))
-    )
     made = Exchange(
-        client,
-        request,
+        client.connection,
+        client.ask("/v1/x", b"body"),
         api=Api.CHAT,
         request_id="r-1",
-        generation=generation,
+        generation=generation_of(table_of([pool_of("p")], generation=4)),
         wall_at=1000.0,
         on_finish=lambda _exchange, result, status: ends.append((result, status)),
     )
@@ -50,11 +34,11 @@ def test_a_refusal_answers_and_ends() -> None:
     """OpenAI's shape, the request's id, the reason on record."""
     made, client, ends = exchange()
     made.refuse(ApiError(429, "rate_limit_exceeded", "slow", headers=(("Retry-After", "3"),)), Result.RATE_LIMITED)
-    ((status, fields, body),) = client.answers
-    assert status == 429
-    assert b"Retry-After: 3\r\n" in fields
-    assert b"x-quantgate-request-id: r-1\r\n" in fields
-    assert b'"code":"rate_limit_exceeded"' in body
+    (answer,) = client.answers
+    assert answer.status == 429
+    assert ("Retry-After", "3") in answer.fields
+    assert ("x-quantgate-request-id", "r-1") in answer.fields
+    assert b'"code":"rate_limit_exceeded"' in answer.body
     assert ends == [(Result.RATE_LIMITED, 429)]
     assert made.error_code == "rate_limit_exceeded"
 
@@ -81,7 +65,7 @@ def test_the_wait_in_the_queue_is_no_overhead() -> None:
 def test_the_queue_deadline_sheds_only_what_still_waits() -> None:
     """A request that has started is not shed by its old deadline."""
     made, client, ends = exchange()
-    made.relay = object()  # type: ignore[assignment]
+    made.relay = attempt_of(made)
     made.on_due(11.0)
     assert client.answers == []
     made.relay = None

@@ -5,8 +5,7 @@ import asyncio
 import orjson
 import pytest
 
-from gateway.dataplane import forward
-from gateway.errors import ApiError
+from gateway.core import edit
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.plane import CHAT, OK, STREAM, Upstream, answer, chunk, stream_head
 
@@ -219,11 +218,12 @@ async def test_a_second_attempt_that_cannot_be_made_is_answered(
     first.script = failing(500)  # type: ignore[assignment]
     plane = await make({"a": [first.url], "b": [second.url]}, pool={"a": {"upstream_model": "m"}})
 
-    def too_deep(*_: object, **__: object) -> bytes:
-        raise ApiError(400, "too_deep", "The request body is nested too deeply.")
+    class TooDeep:
+        def decode(self, body: bytes) -> None:
+            raise RecursionError
 
-    monkeypatch.setattr(forward, "rewrite", too_deep)  # asked for by the second pool only, which has another name
-    reply = await plane.ask(CHAT)
+    monkeypatch.setattr(edit, "_VALUES", TooDeep())  # looks where the name stands in a body that has it twice
+    reply = await plane.ask({**CHAT, "metadata": {"model": "x"}})  # written anew for the second pool only
     assert (reply.status, reply.code) == (400, "too_deep")
     outcome = await plane.outcome()
     assert (outcome.result, [attempt.pool for attempt in outcome.attempts]) == ("client_error", ["a"])

@@ -4,14 +4,16 @@ import asyncio
 import gzip
 import threading
 from hashlib import sha256
-from types import SimpleNamespace
 
 import orjson
 import pytest
 
 from gateway.dataplane import pipeline
 from gateway.dataplane.decoding import decoded
+from gateway.dataplane.exchange import NO_FACTS, Exchange
+from gateway.model.enums import Api
 from tests.unit.dataplane.conftest import Make
+from tests.unit.dataplane.parts import Client
 from tests.unit.dataplane.plane import CHAT, Upstream, policy_of
 
 
@@ -141,13 +143,13 @@ async def test_feedback_is_taken_and_sent_on(make: Make, first: Upstream) -> Non
 async def test_a_fault_of_ours_costs_one_answer(make: Make, first: Upstream) -> None:
     """An exception in a step is a 500 with the request's id; the next request is served."""
     plane = await make({"a": [first.url]})
-    sizing = plane.worker.pipeline._sizing
-    plane.worker.pipeline._sizing = None  # type: ignore[assignment]
+    rand = plane.worker.pipeline._rand
+    plane.worker.pipeline._rand = lambda: 1 / 0  # drawn to choose the answers whose texts are kept
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code) == (500, "internal_error")
     assert len(plane.errors) == 1
     plane.errors.clear()
-    plane.worker.pipeline._sizing = sizing
+    plane.worker.pipeline._rand = rand
     assert (await plane.ask(CHAT)).status == 200
     assert (await plane.outcome()).result == "internal"
 
@@ -219,9 +221,20 @@ async def test_the_body_of_a_client_that_left_is_not_read(make: Make, first: Ups
     plane = await make({"a": [first.url]})
     current = plane.worker.pipeline.current
     assert current is not None
-    exchange = SimpleNamespace(finished=True, request=None, known=None, generation=SimpleNamespace(table=None))
-    plane.worker.pipeline._understand(exchange, current.sizes)  # type: ignore[arg-type]
-    assert not hasattr(exchange, "facts")
+    client = Client()
+    exchange = Exchange(
+        client.connection,
+        client.ask(body=orjson.dumps(CHAT)),
+        api=Api.CHAT,
+        request_id="r-1",
+        generation=current.generation,
+        wall_at=0.0,
+        on_finish=lambda *_: None,
+    )
+    exchange.known = plane.worker.pipeline._know(exchange, current)
+    exchange.gone()
+    plane.worker.pipeline._understand(exchange, current.sizes)
+    assert exchange.facts is NO_FACTS
 
 
 async def test_nothing_is_decompressed_on_the_loop(

@@ -25,8 +25,9 @@ from gateway.model.facts import Facts
 from gateway.model.outcome import Attempt
 from gateway.model.proving import Evidence, Shadow
 from gateway.model.table import Tenant
-from gateway.wire.http import Head, Request
+from gateway.wire.wheel import Wheel
 from tests.unit.core.test_decide import PROFILE, always
+from tests.unit.dataplane.parts import Client, generation_of, pool_of, table_of
 
 RULE = Shadow("s", always, "always", 1.0, "m", "cand", "base", noise=1.0, inflight=4, queue=4)
 BODY = b'{"model":"m","user":"u","messages":[]}'
@@ -36,7 +37,7 @@ REFUSED = {"opted_out", "server_state", "not_baseline", "not_permitted", "other_
 class Rig:
     """A mirror whose loop, clock and pools are the test's."""
 
-    def __init__(self, *rules: Shadow, room: float = 100, limit: int | None = None) -> None:
+    def __init__(self, *rules: Shadow, room: int = 100, limit: int | None = None) -> None:
         self.now = 100.0
         self.is_busy = False
         self.queue: list[Any] = []
@@ -46,21 +47,25 @@ class Rig:
         self.buffer = PairBuffer()
         self.counts: Counter[str] = Counter()
         self.pairs: list[Any] = []
-        self.room = room
-        pool = SimpleNamespace(pool=SimpleNamespace(limits=SimpleNamespace(inflight=limit)), room=lambda: self.room)
-        self.table: Any = SimpleNamespace(
-            shadows=rules or (RULE,), constraints=(), models={}, memo={}, memo_key=lambda profile: profile,
-            pools={name: SimpleNamespace(model="m", name=name, context_window=None) for name in ("base", "cand")},
-            settings=SimpleNamespace(attempts=3), evidence=Evidence(answer_bytes=1000),
-        )  # fmt: skip
-        self.generation: Any = SimpleNamespace(table=self.table, pools={"base": pool, "cand": pool})
-        wheel: Any = SimpleNamespace(add=lambda item: None, discard=lambda item: None)
+        self.pools = {name: pool_of(name, limit=limit, room=room) for name in ("base", "cand")}
+        self.put(*rules or (RULE,))
         forwarder: Any = SimpleNamespace(launch=self._launch)
         executor: Any = SimpleNamespace(submit=self._submit)
         self.mirror = Mirror(
-            forwarder=forwarder, wheel=wheel, buffer=self.buffer, executor=executor, clock=lambda: self.now,
-            soon=self.queue.append, busy=lambda: self.is_busy, on_error=self.faults.append, worker=0, workers=1,
+            forwarder=forwarder, wheel=Wheel(lambda: self.now), buffer=self.buffer, executor=executor,
+            clock=lambda: self.now, soon=self.queue.append, busy=lambda: self.is_busy, on_error=self.faults.append,
+            worker=0, workers=1,
         )  # fmt: skip
+
+    def put(self, *rules: Shadow) -> None:
+        """The policy in force for the requests that come from now on."""
+        self.table = table_of(self.pools.values(), shadows=rules, evidence=Evidence(answer_bytes=1000))
+        self.generation = generation_of(self.table)
+
+    def candidate_serves(self, model: str) -> None:
+        """The same policy with a candidate of another model."""
+        self.pools["cand"] = pool_of("cand", model=model)
+        self.put(*self.table.shadows)
 
     def _launch(self, leg: Exchange) -> bool:
         if self.launches:
@@ -82,11 +87,10 @@ class Rig:
 
     def request(self, key: bytes = b"k", body: bytes = BODY, **facts: Any) -> Exchange:
         """A client's request that was admitted, and considered."""
-        request = Request(Head(b"POST", b"/v1/chat/completions", []), body, self.now)
-        connection: Any = SimpleNamespace(bytes_out=0)
+        client = Client(self.now)
         exchange = Exchange(
-            connection, request, api=Api.CHAT, request_id=key.hex(), generation=self.generation, wall_at=1.0,
-            on_finish=lambda ended, result, status: self._primary_ended(ended, result),
+            client.connection, client.ask(body=body), api=Api.CHAT, request_id=key.hex(), generation=self.generation,
+            wall_at=1.0, on_finish=lambda ended, result, status: self._primary_ended(ended, result),
         )  # fmt: skip
         exchange.conversation = key
         exchange.facts = Facts(Api.CHAT, "m", **facts)
@@ -145,7 +149,7 @@ def test_a_pair_of_three_legs() -> None:
     [
         (lambda rig: setattr(rig, "is_busy", True), "pressure"),
         (lambda rig: setattr(rig.mirror, "held_bytes", module.HELD_MOST_BYTES), "queue_full"),
-        (lambda rig: rig.table.pools.update(cand=SimpleNamespace(model="n", name="cand")), "not_permitted"),
+        (lambda rig: rig.candidate_serves("n"), "not_permitted"),
     ],
 )
 def test_what_keeps_a_pair_from_starting(change: Any, event: str) -> None:
@@ -225,8 +229,7 @@ def test_a_client_that_leaves_ends_its_legs() -> None:
 
 def test_a_fault_in_here_costs_no_request() -> None:
     """Whatever breaks is told to the log; the client's exchange is untouched and ends as ever."""
-    rig = Rig()
-    rig.table.shadows = (msgspec.structs.replace(RULE, matches=lambda _: 1 / 0),)
+    rig = Rig(msgspec.structs.replace(RULE, matches=lambda _: 1 / 0))
     exchange = rig.request()
     assert [type(fault) for fault in rig.faults] == [ZeroDivisionError]
     rig.end(exchange)
@@ -258,10 +261,10 @@ def test_a_new_policy_keeps_what_it_still_asks_for() -> None:
     rig = Rig()
     exchange = rig.request()
     rig.turn()
-    rig.table.shadows = (msgspec.structs.replace(RULE, inflight=1),)
+    rig.put(msgspec.structs.replace(RULE, inflight=1))
     rig.mirror.apply(rig.table)
     assert not any(leg.finished for leg in rig.legs)
-    rig.table.shadows = (msgspec.structs.replace(RULE, candidate="base"),)
+    rig.put(msgspec.structs.replace(RULE, candidate="base"))
     rig.mirror.apply(rig.table)
     assert all(leg.finished for leg in rig.legs)
     rig.end(exchange)
@@ -333,8 +336,8 @@ def test_every_mirrored_request_ends_once_and_leaves_nothing(steps: list[Any], i
             case ("reload",):
                 rig.mirror.apply(rig.table)
             case ("change",):
-                rig.table.shadows = (msgspec.structs.replace(rule, candidate="cand", baseline="base", queue=queue + 1),)
-                rig.mirror.apply(SimpleNamespace(shadows=()))  # type: ignore[arg-type]
+                rig.put(msgspec.structs.replace(rule, candidate="cand", baseline="base", queue=queue + 1))
+                rig.mirror.apply(msgspec.structs.replace(rig.table, shadows=()))
             case ("full" | "free" as how,):
                 rig.launches = how == "free"
         rig.legs = [leg for leg in rig.legs if not leg.finished]
