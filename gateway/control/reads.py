@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.answers import error_answer, read_cursor
 from gateway.control.archive import Archive
-from gateway.store.records import PAGE_MOST
+from gateway.store.selecting import PAGE_MOST
 
 KEY_HEADER = "x-quantgate-samples-key"
 

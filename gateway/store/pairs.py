@@ -7,7 +7,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
 from gateway.store.inserting import Inserter
-from gateway.store.records import PAGE_MOST
+from gateway.store.selecting import PAGE_MOST, between, having, newest_first
 from gateway.store.tables import pairs
 
 CHUNK = 2_000
@@ -93,9 +93,7 @@ def of_request(engine: Engine, request_id: str) -> RowMapping | None:
 
 def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 100) -> list[RowMapping]:
     """Pairs newest first, before the given row id."""
-    statement = _matching(select(pairs), wanted).order_by(pairs.c.id.desc()).limit(min(most, PAGE_MOST))
-    if before is not None:
-        statement = statement.where(pairs.c.id < before)
+    statement = newest_first(_matching(select(pairs), wanted), pairs, before, min(most, PAGE_MOST))
     with engine.connect() as connection:
         return list(connection.execute(statement).mappings())
 
@@ -110,14 +108,9 @@ def losses(engine: Engine, wanted: Filter) -> Iterator[LossRow]:
 
 
 def _matching(statement: Any, wanted: Filter) -> Any:
-    if wanted.since is not None:
-        statement = statement.where(pairs.c.at >= wanted.since)
-    if wanted.until is not None:
-        statement = statement.where(pairs.c.at < wanted.until)
-    for name in ("bucket", "baseline", "candidate", "rule", "tenant", "verdict"):
-        value = getattr(wanted, name)
-        if value:
-            statement = statement.where(pairs.c[name] == value)
+    statement = between(statement, pairs, wanted.since, wanted.until)
+    words = ("bucket", "baseline", "candidate", "rule", "tenant", "verdict")
+    statement = having(statement, pairs, **{name: getattr(wanted, name) for name in words})
     if wanted.failed:
         statement = statement.where(pairs.c.verdict.in_(("other_failed", "both_failed", "unscored")))
     return statement

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnClause, Engine, Select, literal_column, select
 from sqlalchemy.engine import RowMapping
 
+from gateway.store.selecting import PAGE_MOST, between, having, newest_first
 from gateway.store.tables import request_kinds, requests
 
-PAGE_MOST = 1000
 # Of the view, beside the columns of a record.
 _KIND: ColumnClause[int] = literal_column("requests.kind")
 
@@ -31,9 +31,7 @@ class Filter(NamedTuple):
 
 def page(engine: Engine, wanted: Filter, before: int | None = None, most: int = 100) -> list[RowMapping]:
     """Records newest first, before the given row id. The last one's ``id`` asks for the next page."""
-    statement = matching(wanted).order_by(requests.c.id.desc()).limit(min(most, PAGE_MOST))
-    if before is not None:
-        statement = statement.where(requests.c.id < before)
+    statement = newest_first(matching(wanted), requests, before, min(most, PAGE_MOST))
     kinds = _kinds(wanted)
     with engine.connect() as connection:
         if kinds is not None and connection.execute(kinds.limit(1)).first() is None:
@@ -52,13 +50,8 @@ def stream(engine: Engine, wanted: Filter, columns: Sequence[str] = ()) -> Itera
 
 def matching(wanted: Filter) -> Any:
     """The select of matching records; callers add columns, order and bounds."""
-    statement = select(requests)
-    if wanted.since is not None:
-        statement = statement.where(requests.c.at >= wanted.since)
-    if wanted.until is not None:
-        statement = statement.where(requests.c.at < wanted.until)
-    if wanted.request_id:
-        statement = statement.where(requests.c.request_id == wanted.request_id)
+    statement = between(select(requests), requests, wanted.since, wanted.until)
+    statement = having(statement, requests, request_id=wanted.request_id)
     kinds = _kinds(wanted)
     if kinds is not None:
         statement = statement.where(_KIND.in_(kinds))

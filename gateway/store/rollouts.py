@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from gateway.core.rollout.effects import Audit
 from gateway.core.rollout.standing import Standing
-from gateway.store.records import PAGE_MOST
+from gateway.store.selecting import PAGE_MOST, having, newest_first
 from gateway.store.tables import rollout_events, rollouts
 
 
@@ -86,13 +86,8 @@ def history(
     engine: Engine, *, rollout: str = "", bucket: str = "", before: int | None = None, most: int = 100
 ) -> list[EventRow]:
     """The record, newest first, before the given row id."""
-    statement: Any = select(rollout_events).order_by(rollout_events.c.id.desc()).limit(min(most, PAGE_MOST))
-    if rollout:
-        statement = statement.where(rollout_events.c.rollout == rollout)
-    if bucket:
-        statement = statement.where(rollout_events.c.bucket == bucket)
-    if before is not None:
-        statement = statement.where(rollout_events.c.id < before)
+    statement = having(select(rollout_events), rollout_events, rollout=rollout, bucket=bucket)
+    statement = newest_first(statement, rollout_events, before, min(most, PAGE_MOST))
     with engine.connect() as connection:
         return [EventRow(**row) for row in connection.execute(statement).mappings()]
 

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, select
 
 from gateway.store.engine import StoreError
 from gateway.store.inserting import PARAMETERS_MOST, Inserter
+from gateway.store.selecting import having, newest_first
 from gateway.store.tables import samples
 
 _NONCE_BYTES = 12
@@ -87,12 +88,8 @@ def listing(
     engine: Engine, *, bucket: str = "", pool: str = "", tenant: str = "", before: int | None = None, most: int = 100
 ) -> list[tuple[int, SampleRow]]:
     """Sealed samples with their row ids, newest first, before the given id."""
-    statement = select(samples).order_by(samples.c.id.desc()).limit(most)
-    if before is not None:
-        statement = statement.where(samples.c.id < before)
-    for name, value in (("bucket", bucket), ("pool", pool), ("tenant", tenant)):
-        if value:
-            statement = statement.where(samples.c[name] == value)
+    statement = having(select(samples), samples, bucket=bucket, pool=pool, tenant=tenant)
+    statement = newest_first(statement, samples, before, most)
     with engine.connect() as connection:
         found = connection.execute(statement).all()
     return [(row.id, SampleRow(*(getattr(row, name) for name in SampleRow._fields))) for row in found]
