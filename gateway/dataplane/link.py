@@ -30,7 +30,7 @@ from gateway.model.messages import (
     ToWorker,
 )
 
-FLUSH_S = 0.05  # how old an outcome may grow here: metrics lag by this much
+FLUSH_S = 0.1  # how old an outcome may grow here: metrics lag by this much, and control wakes up this often
 STATS_S = 1.0
 RETRY_S = 0.2
 HIGH_WATER = 4 * 1024 * 1024  # bytes on their way to control beyond which outcomes stay in the buffer
@@ -78,6 +78,7 @@ class ControlLink(Generic[Compiled]):
         self._writer: asyncio.StreamWriter | None = None
         self._prepared: dict[int, Compiled] = {}
         self._stopping = False
+        self._flush_at = self._stats_at = 0.0
         self._words: deque[Feedback] = deque(maxlen=WORDS_MOST)
 
     async def run(self) -> None:
@@ -99,19 +100,18 @@ class ControlLink(Generic[Compiled]):
                     writer.close()
             await asyncio.sleep(RETRY_S)
 
-    async def flush_forever(self) -> None:
-        """Send outcomes every ``FLUSH_S`` and gauges every ``STATS_S``, while control is there."""
-        ticks = 0
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            ticks += 1
-            try:
-                self.flush()
-                if self._writer is not None and ticks * FLUSH_S >= STATS_S:
-                    ticks = 0
-                    self._send(self._stats())
-            except Exception as error:  # one record that cannot be sent must not keep back all that follow
-                self._on_error(error)
+    def tick(self, now: float) -> None:
+        """Called often: send outcomes every ``FLUSH_S`` and gauges every ``STATS_S``, while control is there."""
+        if now < self._flush_at:
+            return
+        self._flush_at = now + FLUSH_S * 0.9  # a tick that comes a little early must not wait for the next one
+        try:
+            self.flush()
+            if self._writer is not None and now >= self._stats_at:
+                self._stats_at = now + STATS_S * 0.95
+                self._send(self._stats())
+        except Exception as error:  # one record that cannot be sent must not keep back all that follow
+            self._on_error(error)
 
     def flush(self) -> None:
         """Hand over what is buffered, as far as control takes it."""

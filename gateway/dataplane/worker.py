@@ -31,6 +31,7 @@ from gateway.wire.server import ServerConnection, ServerContext
 from gateway.wire.wheel import Wheel
 
 SWITCH_S = 0.0005  # GIL hand-over: a thread that reads a large body must not hold the loop for the default 5 ms
+TICK_S = 0.05
 SWEEP_S = 1.0
 BUSY_LAG_S = 0.1  # a loop this late has no time for mirrored traffic
 
@@ -127,19 +128,16 @@ class Worker:
             stats=self._stats,
             on_error=lambda error: log_error("link", error),
         )
-        self._tasks: list[asyncio.Task[None]] = []
+        self._ticked_at = self._sweep_at = 0.0
         self._server: asyncio.AbstractServer | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set, then drain: no new connections, running answers finish, outcomes are sent."""
         sys.setswitchinterval(SWITCH_S)
         self._start_from_snapshot()
-        self.wheel.start(self._loop)
-        self._tasks = [
-            self._loop.create_task(self.link.run(), name="control link"),
-            self._loop.create_task(self.link.flush_forever(), name="outcome flush"),
-            self._loop.create_task(self._sweep_forever(), name="sweep"),
-        ]
+        self._ticked_at = self._clock()
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+        self._link_task = self._loop.create_task(self.link.run(), name="control link")
         await self._wait_for_policy(stop)
         self._server = await self._loop.create_server(
             lambda: ServerConnection(self.context), sock=listen_socket(self._options.host, self._options.port)
@@ -165,9 +163,8 @@ class Worker:
             connection.cut()
         self.mirror.stop()
         await self.link.finish(2.0)
-        for task in self._tasks:
-            task.cancel()
-        self.wheel.stop()
+        self._link_task.cancel()
+        self._timer.cancel()
         self.fleet.close()
 
     # tables
@@ -255,21 +252,23 @@ class Worker:
             self.context.draining,
         )
 
-    async def _sweep_forever(self) -> None:
-        """Housekeeping, and the loop's worst lag as this task sees it."""
-        last = self._clock()
-        sweep_at = last + SWEEP_S
-        while True:
-            await asyncio.sleep(0.05)
-            now = self._clock()
-            self._lag_s = max(self._lag_s, now - last - 0.05)
-            last = now
-            self.admission.drain()
-            if self._busy():
-                self.mirror.shed_waiting()
-            if now >= sweep_at:
-                sweep_at = now + SWEEP_S
-                self.fleet.sweep()
+    def _tick(self) -> None:
+        """Everything that is due now and then, in one go: a loop that wakes up seldom leaves the caches to requests.
+
+        Also finds the loop's worst lag, which is how late this is called.
+        """
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+        now = self._clock()
+        self._lag_s = max(self._lag_s, now - self._ticked_at - TICK_S)
+        self._ticked_at = now
+        self.link.tick(now)
+        self.admission.drain()
+        if self._busy():
+            self.mirror.shed_waiting()
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
+            self.fleet.sweep()
+        self.wheel.turn()
 
 
 def listen_socket(host: str, port: int) -> socket.socket:

@@ -79,7 +79,12 @@ class Side:
             stats=lambda: Stats(3, 0, 0, 0, 0, {}, [], 0.0, False),
             on_error=self.errors.append,
         )
-        self.tasks = [asyncio.create_task(self.link.run()), asyncio.create_task(self.link.flush_forever())]
+        self.tasks = [asyncio.create_task(self.link.run()), asyncio.create_task(self._tick_forever())]
+
+    async def _tick_forever(self) -> None:
+        while True:
+            self.link.tick(asyncio.get_running_loop().time())
+            await asyncio.sleep(0.01)
 
     def stop(self) -> None:
         for task in self.tasks:
