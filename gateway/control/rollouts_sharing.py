@@ -18,7 +18,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_values import EngineState
-from gateway.core.evidence import Judge, KeyedBlock, Merger, Report, SeriesKey, SeriesSpec, Watched, name_of
+from gateway.core.evidence import (
+    Judge,
+    KeyedBlock,
+    Merger,
+    Report,
+    SeriesKey,
+    SeriesSpec,
+    UnknownSeriesError,
+    Watched,
+    name_of,
+)
 from gateway.store import reports
 from gateway.store.reports import Meters
 
@@ -129,9 +139,8 @@ class Sharing:
         if joins and heard.meters is not None:
             engine.take_over(heard.meters)
         found = [block for report in heard.reports for block in self.merger.take(report, watched)]
-        if joins:  # what was reported before is read again, and is in the meters already
-            found = [one for one in found if one.record.number > engine.judge.series(one.key).meter.block]
-        return found
+        # What was reported before a gateway joined is read again, and is in its meters already.
+        return [one for one in found if not joins or _is_new(engine.judge, one)]
 
     def _own(self) -> list[KeyedBlock]:
         """What waits, to be judged alone."""
@@ -185,6 +194,13 @@ class _Names:
             if known is None or known[0] is not spec:
                 known = self._known[key] = (spec, name_of(key, spec, self._salt))
             yield known[1], Watched(key, spec.block_s, spec.lag_s)
+
+
+def _is_new(judge: Judge, block: KeyedBlock) -> bool:
+    try:
+        return block.record.number > judge.series(block.key).meter.block
+    except UnknownSeriesError:  # another policy came into force meanwhile
+        return False
 
 
 def _newer_meters(database: Database, metered_s: float) -> EngineState | None:

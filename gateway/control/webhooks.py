@@ -25,6 +25,7 @@ WAITING_MOST = 1_000
 SENDERS = 4
 FIRING_S = 86_400.0
 SIGNATURE = "X-Quantgate-Signature"
+_SEVERITY = {"rollback": "critical", "incident": "critical", "quarantine": "critical", "promotion": "info"}
 
 _log = structlog.get_logger("control.webhooks")
 
@@ -154,7 +155,12 @@ def _escaped(text: str) -> str:
 def _alert(message: Message) -> dict[str, Any]:
     camel = "".join(part.capitalize() for part in message.event.split("_"))
     alert: dict[str, Any] = {
-        "labels": {"alertname": f"Quantgate{camel}", "service": "quantgate", **message.labels},
+        "labels": {
+            "alertname": f"Quantgate{camel}",
+            "service": "quantgate",
+            "severity": _SEVERITY.get(message.event, "warning"),
+            **message.labels,
+        },
         "annotations": {"summary": message.summary, **{k: str(v) for k, v in message.details.items() if v}},
         "startsAt": _time(message.at_s),
     }

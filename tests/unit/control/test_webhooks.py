@@ -145,6 +145,7 @@ async def test_only_wanted_events_are_sent_and_a_full_queue_drops(receiver: Rece
             "alertmanager",
             lambda body: (
                 body[0]["labels"]["alertname"] == "QuantgateRollback"
+                and body[0]["labels"]["severity"] == "critical"
                 and body[0]["annotations"]["headroom"] == "room for 3"
                 and body[0]["endsAt"] > body[0]["startsAt"]
             ),
