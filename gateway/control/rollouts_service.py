@@ -32,6 +32,7 @@ TURN_S = 1.0
 POLL_S = 2.0
 METERS_S = 5.0
 
+_ANSWERS = (EventKind.FAIL, EventKind.INCIDENT, EventKind.BRAKE)
 _WIDE = (State.SHADOWING, State.STEPPING, State.PROMOTED)
 
 _log = structlog.get_logger("control.rollouts")
@@ -174,6 +175,9 @@ class RolloutService:
             if await self._stored(proposal, befores[proposal.key]):
                 self.engine.accept(proposal)
                 done.append(proposal)
+            elif proposal.event.kind in _ANSWERS:
+                # The trip of a slice is answered once: what came of it must not be lost to another gateway's change.
+                self._again[proposal.key] = proposal.event
         if done:
             message = await asyncio.to_thread(self._save)
             if told_shares(done):

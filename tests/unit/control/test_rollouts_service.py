@@ -9,7 +9,7 @@ import pytest
 
 from gateway.control import rollouts_service
 from gateway.core.evidence import SeriesKey
-from gateway.core.rollout import EventKind, State
+from gateway.core.rollout import Event, EventKind, State
 from gateway.model.messages import LATCHED_FILE, Rollouts, Start, Starts
 from gateway.store import rollouts
 from tests.unit.control.rollout_served import BUCKET, Served
@@ -127,6 +127,26 @@ async def test_a_rollback_is_not_lost_to_a_change_that_came_before_it(served: Se
     assert (newest.event, before.event) == ("fail", "hold")
     assert "another gateway's change came before" in newest.reason
     assert served.share() == -1
+
+
+async def test_what_a_slices_trip_led_to_is_asked_for_again(served: Served) -> None:
+    """It is answered once: another gateway's change that came before must not make it as if it never tripped."""
+    await served.until(State.STEPPING)
+    other = Served.__new__(Served)
+    other.__dict__.update(served.__dict__)
+    other.messages, other.told = [], []
+    other.start()
+    await other.service.command(EventKind.HOLD, "int4-all", BUCKET, "ann", "wait a moment")
+    served.rig.engine = served.service.engine
+    at = (served.rig.table.rollouts[0].identity, BUCKET)
+    proposal = served.service.engine.propose(at, Event(EventKind.FAIL, served.now_s, "a slice tripped"))
+    assert proposal is not None
+    assert await served.service._carry_out([proposal]) == []
+    await served.seconds(3)
+    assert served.rig.at(State.ROLLED_BACK)
+    assert served.database is not None
+    newest, before = rollouts.history(served.database)[:2]
+    assert (newest.event, newest.reason, before.event) == ("fail", "a slice tripped", "hold")
 
 
 async def test_two_rollouts_of_one_bucket_hear_of_a_dispatch_once(served: Served) -> None:
