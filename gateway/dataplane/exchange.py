@@ -20,7 +20,7 @@ from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts, Profile
 from gateway.model.outcome import Attempt, Capture, Outcome
 from gateway.wire.http import Request
-from gateway.wire.server import ServerConnection
+from gateway.wire.listener import Audience
 
 if TYPE_CHECKING:
     from gateway.dataplane.mirrored import Job
@@ -109,7 +109,7 @@ class Exchange:
 
     def __init__(
         self,
-        connection: ServerConnection,
+        connection: Audience,
         request: Request,
         *,
         api: Api,

@@ -44,6 +44,10 @@ class Sink:
             over, self._over = self._over, None
             over()
 
+    def pass_on(self, data: bytes, frame: bytes) -> None:
+        """More of it."""
+        self.send(data)
+
     def end(self, last: bytes = b"") -> None:
         """Its end."""
 
@@ -68,7 +72,7 @@ def leg_exchange(
     most = origin.generation.table.evidence.answer_bytes
     request_id = f"{origin.request_id}.{kind}"
     leg = Exchange(
-        Sink(most, lambda: over(leg)),  # type: ignore[arg-type]  # all that an exchange asks of its client's connection
+        Sink(most, lambda: over(leg)),
         request_of(origin, now),
         api=origin.api,
         request_id=request_id,

@@ -1,4 +1,4 @@
-"""Who hears the answer to a request that was sent on a ``ClientConnection``."""
+"""The two ends of an answer: who hears it from a pool's connection, and who it is for."""
 
 from typing import Protocol
 
@@ -30,4 +30,34 @@ class Listener(Protocol):
 
     def on_writable(self, writable: bool) -> None:
         """The request's bytes flow (True) or wait for the pool to read them (False)."""
+        ...
+
+
+class Audience(Protocol):
+    """Who an answer goes to: a client's ``ServerConnection``, or whatever stands in a client's place."""
+
+    bytes_out: int
+
+    def answer(self, status: int, fields: bytes, body: bytes, *, close: bool = False) -> None:
+        """One whole answer."""
+        ...
+
+    def begin(self, status: int, fields: bytes, length: int | None, first: bytes) -> None:
+        """Start a streamed answer."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """More of it."""
+        ...
+
+    def pass_on(self, data: bytes, frame: bytes) -> None:
+        """More of it, which lies here framed as one chunk too."""
+        ...
+
+    def end(self, last: bytes = b"") -> None:
+        """Its end."""
+        ...
+
+    def abort(self) -> None:
+        """Its break."""
         ...

@@ -7,12 +7,17 @@ import pytest
 
 from gateway.core.answer import AnswerInfo
 from gateway.core.mirror import Event
-from gateway.dataplane.exchange import Taking
-from gateway.dataplane.legs import Sink, baseline_of, fields_of, leg_of, request_of
-from gateway.model.enums import Result
+from gateway.dataplane.exchange import Exchange, Taking
+from gateway.dataplane.legs import Sink, baseline_of, fields_of, leg_exchange, leg_of, request_of
+from gateway.model.enums import Api, Result
+from gateway.model.facts import Facts
 from gateway.model.outcome import Attempt
 from gateway.model.pair import Leg
 from gateway.model.proving import Shadow
+from gateway.wire.http import AnswerHead
+from tests.unit.core.test_decide import PROFILE
+from tests.unit.dataplane.parts import Client, attempt_of, generation_of, pool_of, table_of
+from tests.unit.dataplane.plane import chunk, event
 
 RULE = Shadow("s", lambda _: True, "always", 1.0, "m", "cand", "base")
 
@@ -102,6 +107,8 @@ def test_the_sink_calls_once_when_it_has_had_enough() -> None:
     sink.begin(200, b"", None, b"12345")
     sink.send(b"67890")
     assert calls == []
+    sink.pass_on(b"", b"0\r\n\r\n")
+    assert calls == [], "framing is no part of the answer"
     sink.send(b"1")
     sink.send(b"1")
     assert calls == [1]
@@ -111,6 +118,41 @@ def test_the_sink_calls_once_when_it_has_had_enough() -> None:
     other.abort()
     other.send(b"x" * 100)
     assert calls == [1]
+
+
+def test_a_leg_takes_every_way_in_which_an_answer_comes() -> None:
+    """A read that is one whole chunk goes to clients as it is framed; a leg takes it too, and counts its bytes."""
+    client = Client()
+    calls: list[Exchange] = []
+    origin = Exchange(
+        client.connection,
+        client.ask(),
+        api=Api.CHAT,
+        request_id="r-1",
+        generation=generation_of(table_of([pool_of("cand")])),
+        wall_at=0.0,
+        on_finish=lambda *_: None,
+    )
+    origin.facts = Facts(Api.CHAT, "m", stream=True)
+    leg = leg_exchange(
+        origin,
+        RULE,
+        "cand",
+        "candidate",
+        body=b"{}",
+        profile=PROFILE,
+        now=0.0,
+        over=calls.append,
+        on_finish=lambda *_: None,
+    )
+    attempt, said = attempt_of(leg), [event("a"), event("b"), event("c" * 300_000)]
+    attempt.on_head(AnswerHead(200, [(b"content-type", b"text/event-stream")]), None)
+    for data in said:
+        assert calls == []
+        attempt.on_chunk(data, chunk(data))
+    assert calls == [leg]
+    assert leg.capture is not None
+    assert leg.capture.taken().answer == b"".join(said)[: 256 * 1024]
 
 
 def test_a_leg_says_nothing_of_its_sender() -> None:
