@@ -288,3 +288,10 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
 def stub_worker() -> type[StubWorker]:
     """``StubWorker``."""
     return StubWorker
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rollouts wait for a database as long as it takes: no test here is about how fast a disk is."""
+    monkeypatch.setattr("gateway.control.rollouts_storing.STORE_S", 60.0)
+    monkeypatch.setattr("gateway.control.rollouts_sharing.WAIT_S", 60.0)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine as Database
 
-from gateway.control import rollouts_sharing, rollouts_storing
+from gateway.control import rollouts_sharing
 from gateway.control.rollouts_gauges import rollout_families
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_sharing import ALONE_S, METERS_S, Sharing
@@ -129,13 +129,6 @@ class Fleet:
         await self.second(traffic.second(self.now_s))
         await self.idle(20)
         assert self.all_at(State.STEPPING)
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here is about how fast a disk is."""
-    monkeypatch.setattr(rollouts_sharing, "WAIT_S", 60.0)
-    monkeypatch.setattr(rollouts_storing, "STORE_S", 60.0)
 
 
 @pytest.fixture
