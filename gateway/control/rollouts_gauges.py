@@ -36,6 +36,10 @@ def _sharing(sharing: Sharing) -> Iterable[Family]:
             "1 while the shared database does not answer and this gateway judges what it sees alone.",
         ): float(sharing.alone),
         (
+            "quantgate_rollout_clocks_apart_seconds",
+            "How far the clocks of the gateways that judge together are apart: they wait for the slowest.",
+        ): sharing.merger.behind_s if sharing.shared else 0.0,
+        (
             "quantgate_rollout_reports_late",
             "Outcomes that other gateways reported after their block was judged.",
         ): float(sharing.merger.late),

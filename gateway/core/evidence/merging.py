@@ -1,10 +1,11 @@
 """Merging: one judge's blocks from the reports of several processes that each see a part of the traffic.
 
 Owns the question when a block is complete: every process that is alive has said that it will report nothing more of
-it. The answer follows from the reports and their order alone, the clocks in them included, so whoever reads the same
-reports in the same order closes the same blocks with the same counts. A process that has not reported for ``GONE_S`` is
-not waited for; what it brings later of closed blocks is late. A process closes a block once, so what it says of one
-again is the same message, or was lost with its restart, and counts once. Pure; called by ``control.rollouts_sharing``.
+it. The answer follows from the reports and their order alone, so whoever reads the same reports in the same order
+closes the same blocks with the same counts. Each process speaks of seconds by its own clock, and a clock that differs
+only holds the others up. A process is not waited for once another has reported ``GONE_REPORTS`` times since its last
+word; what it brings later of closed blocks is late. A process closes a block once, so what it says of one again is the
+same message, or was lost with its restart, and counts once. Pure; called by ``control.rollouts_sharing``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from gateway.core.evidence.judge import KeyedBlock
 from gateway.core.evidence.timeline import block_number
 from gateway.core.evidence.values import SeriesKey, SeriesSpec
 
-GONE_S = 10.0
+GONE_REPORTS = 10
 UNKNOWN_S = 900.0
 """How long blocks of a series are kept that is not watched here (yet)."""
 
@@ -63,6 +64,7 @@ class Merger:
         self.late = 0
         self.now_s = 0.0
         self._alive: dict[str, Report] = {}
+        self._since: dict[str, dict[str, int]] = {}  # by process: others' reports since its last
         self._waiting: dict[str, _Waiting] = {}
 
     @property
@@ -70,22 +72,35 @@ class Merger:
         """Processes that are waited for."""
         return len(self._alive)
 
+    @property
+    def behind_s(self) -> float:
+        """How far the clocks of those that are alive are apart, as of their last reports."""
+        moments = [report.at_s for report in self._alive.values()]
+        return max(moments) - min(moments) if moments else 0.0
+
     def take(self, report: Report, watched: Mapping[str, Watched]) -> Iterator[KeyedBlock]:
         """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully."""
         self.now_s = max(self.now_s, report.at_s)
         for name, record in report.blocks:
             self._add(report.process, name, record)
-        # The blocks are in ``_waiting`` now; only the promise is remembered.
-        self._alive[report.process] = msgspec.structs.replace(report, blocks=())
-        gone = [one.process for one in self._alive.values() if one.leaving or self.now_s - one.at_s > GONE_S]
-        for process in gone:
-            del self._alive[process]
+        self._hear(report)
         for name in list(self._waiting):
             one = watched.get(name)
             if one is not None:
                 yield from self._complete(name, one)
             elif self.now_s - self._waiting[name].touched_s > UNKNOWN_S:
                 del self._waiting[name]
+
+    def _hear(self, report: Report) -> None:
+        """Remember its promise (its blocks are in ``_waiting`` now), and see who has gone."""
+        self._alive[report.process] = msgspec.structs.replace(report, blocks=())
+        self._since[report.process] = {}
+        for process in list(self._alive):
+            others = self._since[process]
+            if process != report.process:
+                others[report.process] = others.get(report.process, 0) + 1
+            if self._alive[process].leaving or max(others.values(), default=0) > GONE_REPORTS:
+                del self._alive[process], self._since[process]
 
     def _add(self, process: str, name: str, record: BlockRecord) -> None:
         waiting = self._waiting.setdefault(name, _Waiting())

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.evidence import Budget, Judge, KeyedBlock, Merger, Report, SeriesKey, SeriesSpec, Watched, name_of
 from gateway.core.evidence.blocks import BlockRecord
-from gateway.core.evidence.merging import GONE_S, UNKNOWN_S
+from gateway.core.evidence.merging import GONE_REPORTS, UNKNOWN_S
 from gateway.core.evidence.readings import Form
 
 KEY = SeriesKey("errors", "b", "int4")
@@ -116,13 +117,45 @@ def test_who_has_gone_is_not_waited_for_and_who_leaves_says_so() -> None:
     """What the gone one brings later is late, and counted."""
     merger = Merger()
     take(merger, Report("b", 10.0))
-    assert take(merger, Report("a", 10.0 + GONE_S, (record(5),))) == []
-    assert take(merger, Report("a", 10.1 + GONE_S)) == [(5, 1)]
+    found = [take(merger, Report("a", 14.0 + turn, (record(5),) if not turn else ())) for turn in range(GONE_REPORTS)]
+    assert found == [[]] * GONE_REPORTS
+    assert merger.alive == 2
+    assert take(merger, Report("a", 30.0)) == [(5, 1)]
     assert merger.alive == 1
-    assert take(merger, Report("b", 21.0, (record(5, 3),))) == []
+    assert take(merger, Report("b", 31.0, (record(5, 3),))) == []
     assert merger.late == 3
-    take(merger, Report("a", 30.0, (record(12),)))
-    assert take(merger, Report("b", 30.0, (record(12),), {NAME: 9}, leaving=True)) == [(12, 2)]
+    take(merger, Report("a", 40.0, (record(17),)))
+    assert take(merger, Report("b", 40.0, (record(17),), {NAME: 9}, leaving=True)) == [(17, 2)]
+
+
+@pytest.mark.parametrize("skew_s", [-500.0, -30.0, 30.0, 500.0])
+def test_a_wrong_clock_delays_and_loses_nothing(skew_s: float) -> None:
+    """Of one among three: everybody's outcomes are judged, some of them late in the day."""
+    merger, judged = Merger(), 0
+    clocks = {"a": 0.0, "b": 0.0, "wrong": skew_s}
+    for process, skew in clocks.items():  # who joins with a clock that is behind loses what lies between, once
+        take(merger, Report(process, 999.5 + skew))
+    for second in range(1_000, 1_100):
+        for process, skew in clocks.items():
+            at = second + skew
+            blocks = (record(int(at) // 2 - 1),) if second % 2 == 0 else ()
+            judged += sum(number for _, number in take(merger, Report(process, at + 0.5, blocks)))
+    assert (merger.alive, merger.late) == (3, 0)
+    assert merger.behind_s == pytest.approx(abs(skew_s))
+    for second in range(1_100, 1_700):
+        for process, skew in clocks.items():
+            judged += sum(number for _, number in take(merger, Report(process, second + skew + 0.5)))
+    assert (judged, merger.late) == (150, 0)
+
+
+def test_while_nobody_reports_nobody_goes() -> None:
+    """The database was away: all of them come back together."""
+    merger = Merger()
+    for process in ("a", "b"):
+        take(merger, Report(process, 10.0))
+    assert take(merger, Report("a", 500.0, (record(245),))) == []
+    assert merger.alive == 2
+    assert take(merger, Report("b", 500.5)) == [(245, 1)]
 
 
 def test_said_twice_counts_once() -> None:
