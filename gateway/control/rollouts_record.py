@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import orjson
 
+from gateway.control.guards import Wanted
 from gateway.control.rollouts_runs import Judged, Run
-from gateway.core.evidence import suspicion_of
+from gateway.core.evidence import Feed, Series, suspicion_of
+from gateway.core.evidence.dispersion import longer_block_s
 
 
 def evidence_of(run: Run, now_s: float, headroom: str = "") -> dict[str, Any]:
@@ -54,7 +56,17 @@ def _series(run: Run, judged: Judged, now_s: float) -> dict[str, Any]:
             "bad": twin.bad,
             "suspicion": suspicion_of(twin.total_at(now_s)),
         }
+        found["reasons"] += _advice(one, twin)
     return found
+
+
+def _advice(one: Wanted, twin: Series) -> list[str]:
+    """What the baseline's votes say of the guard's blocks: votes that repeat each other are no separate evidence."""
+    correlation = twin.dispersion.lag_correlation() if twin.dispersion is not None else None
+    wanted_s = longer_block_s(one.spec.block_s, correlation)
+    if correlation is None or wanted_s <= one.spec.block_s or one.spec.feed is not Feed.VOTE:
+        return []
+    return [f"neighbouring blocks depend on each other ({correlation:.2f}): give the guard block: {wanted_s:g}s"]
 
 
 def packed(evidence: dict[str, Any]) -> str:

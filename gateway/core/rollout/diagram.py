@@ -1,6 +1,6 @@
 """The transition table as a Mermaid state diagram, for the documentation. A test holds the page to it."""
 
-from gateway.core.rollout.states import EventKind, State
+from gateway.core.rollout.states import State
 from gateway.core.rollout.table import TABLE, Move, To
 
 _BACK = (State.PENDING, State.SHADOWING, State.STEPPING, State.PROMOTED)
@@ -20,11 +20,6 @@ def mermaid() -> str:
     lines = ["stateDiagram-v2", "    [*] --> pending"]
     lines += [f"    {origin} --> {target}: {', '.join(labels)}" for (origin, target), labels in arrows.items()]
     return "\n".join(lines)
-
-
-def every_event() -> tuple[EventKind, ...]:
-    """The columns of the table."""
-    return tuple(EventKind)
 
 
 def _targets(state: State, move: Move) -> tuple[str, ...]:
