@@ -20,8 +20,9 @@ from gateway.demo.fleet import get
 
 READY_S = 60.0
 DRAIN_S = 2.0
-STOP_S = 12.0
-"""Longer than the drain and what the supervisor then gives control for the last outcomes."""
+STOP_S = 17.0
+"""Longer than the drain and what the supervisor then gives workers and control for their last words. Killed earlier, it
+would leave children that the kernel ends a moment later, and that still write meanwhile."""
 _POLL_S = 0.05
 _ENDED = "quantgate: "
 

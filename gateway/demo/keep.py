@@ -5,7 +5,6 @@ The printed lines work as they are, in any shell and from any directory. Called 
 
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 
 import orjson
@@ -67,13 +66,6 @@ def body(text: str, **more: object) -> str:
         {"messages": messages},
     ]
     return "{" + ",\n  ".join(orjson.dumps(part).decode()[1:-1] for part in parts) + "}"
-
-
-def wait(gateway: GatewayProcess) -> None:
-    """Until a signal comes (``Interrupted``) or the gateway ends (``GatewayError``)."""
-    while True:
-        time.sleep(LOOK_S)
-        gateway.check()
 
 
 def _curl(gateway: GatewayProcess, key: str, content: str, *options: str) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Coroutine, Sequence
@@ -33,7 +34,8 @@ from gateway.demo.weights import cache_dir, obtain
 from gateway.demo.witness import Counters, finished, read_counters, read_sightings
 from gateway.demo.workload import STRANGER, TENANTS, Item, Step, items_of, workload
 
-LAST_LINES_S = 5.0
+LAST_LINES_S = 20.0
+GONE_S = 5.0
 _POLL_S = 0.1
 
 
@@ -73,9 +75,9 @@ def demo(options: Options, screen: Screen, interrupts: Interrupts, before_exec: 
         result = _judge(stage, evidence, edits, took_s)
         report.show(screen.console, result)
         if options.keep:
-            keep.show(screen.console, stage.gateway, stage.servers, stage.keys)
             with contextlib.suppress(Interrupted):  # that is how it ends
-                keep.wait(stage.gateway)
+                keep.show(screen.console, stage.gateway, stage.servers, stage.keys)
+                interrupts.wait(stage.gateway.check, keep.LOOK_S)
         interrupts.hold()
         screen.line("\nStopping the gateway and the servers.")
         return result
@@ -115,10 +117,22 @@ def _set_up(options: Options, screen: Screen, stack: ExitStack, before_exec: Pre
 
 def _folder(options: Options, stack: ExitStack) -> Path:
     if options.folder is None:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quantgate-demo-")))
+        folder = Path(tempfile.mkdtemp(prefix="quantgate-demo-"))
+        stack.callback(_remove, folder)
+        return folder
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "access.log").unlink(missing_ok=True)  # of an earlier run; the gateway would append to it
     return options.folder.resolve()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a temporary folder. A process that is being killed may still put a file into it: it is tried again."""
+    deadline = time.monotonic() + GONE_S
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_S)
 
 
 # the workload

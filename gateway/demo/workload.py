@@ -77,7 +77,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 Step = tuple[Item, ...]
-"""Requests that are sent one after another; steps run side by side."""
+"""Requests that are sent one after another, or at once if they are to meet a rate limit; steps run side by side."""
 
 Draft = tuple[Kind, str, dict[str, Any]]
 

@@ -137,6 +137,7 @@ def test_a_log_reads_well(finished: tuple[subprocess.CompletedProcess[str], Path
 def test_kept_running_its_lines_work_and_ctrl_c_ends_it(kept: subprocess.Popen[str]) -> None:
     """Each printed line does what it says, in a shell, from another folder; then everything is gone."""
     text = read_until(kept, "Still running") + read_until(kept, "llama.cpp itself, pool q4") + read_until(kept, "curl")
+    assert "7 of 7 checks hold" in text
     shown = text[text.index("Still running") :]
     blocks = [block[2:].split("\n", 1) for block in shown.split("\n\n") if block.startswith("# ")]
     lines = dict(blocks)

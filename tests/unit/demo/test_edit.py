@@ -104,6 +104,13 @@ def test_what_requests_tell_can_fail_it() -> None:
     assert not holds(good_edits(), spoil_entry(good_evidence(), 7, pool="q4"))
 
 
+def test_a_pool_that_stands_in_is_no_fault_of_the_edit() -> None:
+    """On a busy machine a server may look unready for a moment; the next of the order serves, as it should."""
+    also = msgspec.structs.replace(good_evidence().entries[0], request_id="id-8", pool="q8")
+    evidence = good_evidence()
+    assert holds(good_edits(), msgspec.structs.replace(evidence, entries=[*evidence.entries, also]))
+
+
 def test_requests_that_ran_at_the_change() -> None:
     """Those of the old generation that ended after it."""
     assert in_flight(good_edits(), good_evidence().entries) == 1

@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.demo.gateway_process import GatewayError, GatewayOptions, GatewayProcess, is_ready
+from gateway.app import supervisor
+from gateway.demo.gateway_process import (
+    DRAIN_S,
+    STOP_S,
+    GatewayError,
+    GatewayOptions,
+    GatewayProcess,
+    is_ready,
+)
 from gateway.demo.policy import key_variable
 from gateway.demo.workload import TENANTS
 
@@ -66,6 +74,11 @@ def test_it_stops_and_is_gone(options: GatewayOptions) -> None:
     process.stop()
     assert process.state() == {}
     assert process.endpoints() == []
+
+
+def test_it_waits_for_all_that_the_supervisor_waits_for() -> None:
+    """One that is killed while it still ends its children would leave them writing into a folder that is removed."""
+    assert STOP_S > DRAIN_S + supervisor.WORKER_STOP_S + supervisor.CONTROL_STOP_S
 
 
 def ready(**change: Any) -> dict[str, Any]:

@@ -52,6 +52,59 @@ def test_a_result_comes_back() -> None:
             send(signal.SIGTERM)
 
 
+def test_an_error_of_being_cancelled_is_not_the_reason() -> None:
+    """A part that answers a signal with its own error does not hide that a signal came."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(send, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise RuntimeError("the connection is gone") from None
+
+    with pytest.raises(Interrupted), Interrupts() as interrupts:
+        interrupts.run(main())
+
+
+def test_a_signal_as_the_loop_ends_is_not_lost() -> None:
+    """When there is nothing left to cancel it still ends the demo."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(send, signal.SIGINT)
+        await asyncio.sleep(0)
+
+    with pytest.raises(Interrupted), Interrupts() as interrupts:
+        interrupts.run(main())
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_waiting_ends_with_a_signal(number: int) -> None:
+    """The look during which it comes is not cut in two, no other follows, and a second signal changes nothing."""
+    looks = []
+
+    def look() -> None:
+        looks.append("begun")
+        send(number)
+        looks.append("ended")
+
+    with Interrupts() as interrupts:
+        interrupts.wait(look, 0.0)
+        send(number)
+    assert looks == ["begun", "ended"]
+
+
+def test_waiting_ends_with_what_the_look_finds() -> None:
+    """A gateway that is gone is told, instead of waiting for ever; what follows is the stopping."""
+
+    def look() -> None:
+        raise ValueError("the gateway ended with status 1")
+
+    with Interrupts() as interrupts:
+        with pytest.raises(ValueError, match="status 1"):
+            interrupts.wait(look, 0.0)
+        send(signal.SIGINT)
+
+
 def test_while_stopping_signals_change_nothing() -> None:
     """A second Ctrl-C does not leave half of the processes behind."""
     with Interrupts() as interrupts:

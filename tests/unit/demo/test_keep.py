@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gateway.demo import keep
 from gateway.demo.fleet import RunningServer, ServerSpec
-from gateway.demo.gateway_process import GatewayError, GatewayOptions, GatewayProcess
+from gateway.demo.gateway_process import GatewayOptions, GatewayProcess
 
 KEYS = {"acme": "demo-acme-0123456789ab", "globex": "demo-globex-0123456789ab"}
 
@@ -52,15 +52,3 @@ def test_a_body_is_json() -> None:
     assert "\n" in (text := keep.body("Hi 'you'", stream=True))
     assert orjson.loads(text)["stream"] is True
     assert orjson.loads(text)["messages"] == [{"role": "user", "content": "Hi 'you'"}]
-
-
-def test_waiting_ends_with_the_gateway(gateway: GatewayProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gateway that is gone is told, instead of waiting for ever."""
-    monkeypatch.setattr(keep, "LOOK_S", 0.0)
-
-    def gone() -> None:
-        raise GatewayError("the gateway ended with status 1")
-
-    monkeypatch.setattr(gateway, "check", gone)
-    with pytest.raises(GatewayError, match="status 1"):
-        keep.wait(gateway)

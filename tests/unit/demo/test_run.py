@@ -1,6 +1,7 @@
 """The parts of a run that need no server; the whole is tested from outside (``tests/e2e/test_demo.py``)."""
 
 import io
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -57,6 +58,36 @@ def test_a_folder_of_ones_own_stays(tmp_path: Path) -> None:
         assert passing.is_dir()
     assert own.is_dir()
     assert not passing.exists()
+
+
+@pytest.mark.parametrize("late_files", [0, 3])
+def test_a_process_that_dies_late_does_not_keep_the_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late_files: int
+) -> None:
+    """What it writes while the folder is being removed is removed as well, and is no error."""
+    folder = tmp_path / "passing"
+    (folder / "state").mkdir(parents=True)
+    really, left = shutil.rmtree, [late_files]
+
+    def rmtree(path: Path, **options: bool) -> None:
+        really(path, **options)
+        if left[0]:
+            left[0] -= 1
+            (path / "state").mkdir(parents=True)
+
+    monkeypatch.setattr(module.shutil, "rmtree", rmtree)
+    module._remove(folder)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_removed_does_not_hold_the_demo_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After a while it is left."""
+    monkeypatch.setattr(module, "GONE_S", 0.0)
+    monkeypatch.setattr(module.shutil, "rmtree", lambda path, **_: None)
+    module._remove(tmp_path)
+    assert tmp_path.exists()
 
 
 def test_a_server_that_is_gone_is_named() -> None:
