@@ -1,9 +1,10 @@
 """After the table's answer: arms, tool loops that only move up, and the last resort for long contexts."""
 
+import asyncio
 from typing import Any
 
 from tests.unit.dataplane.conftest import Make
-from tests.unit.dataplane.plane import CHAT, Plane, Upstream
+from tests.unit.dataplane.plane import CHAT, Plane, Reply, Upstream, chunk, event, stream_head
 
 INT4 = {
     "precision": {"weights": "int4", "activations": "bf16", "kv_cache": "bf16"},
@@ -144,6 +145,36 @@ async def test_answers_say_that_a_pool_was_rolled_back(make: Make, first: Upstre
     assert "x-quantgate-rolled-back" not in reply.header
     latch(plane, -1, reply.header["x-quantgate-bucket"])
     assert (await plane.ask(CHAT)).header["x-quantgate-rolled-back"] == "int4"
+
+
+async def test_a_stream_that_runs_finishes_on_the_pool_that_was_rolled_back(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """Only what comes after goes to the baseline."""
+    plane = await make({"int4": [second.url], "bf16": [first.url]}, pool={"int4": INT4}, **rollout())
+    bucket = (await plane.ask(CHAT)).header["x-quantgate-bucket"]
+    latch(plane, 10_000, bucket)
+    begun, out = asyncio.Event(), asyncio.Event()
+
+    async def script(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(stream_head() + chunk(event("first ")))
+        begun.set()
+        await out.wait()
+        writer.write(chunk(event("last", "stop")) + chunk(b"data: [DONE]\n\n") + chunk(b""))
+
+    second.script = script
+    reader, writer = await plane.send({**CHAT, "stream": True})
+    async with asyncio.timeout(5):
+        await begun.wait()
+    latch(plane, -1, bucket)
+    assert (await plane.ask(CHAT)).header["x-quantgate-pool"] == "bf16"
+    out.set()
+    reply = Reply(await reader.read())
+    writer.close()
+    assert reply.header["x-quantgate-pool"] == "int4"
+    assert b"first " in reply.body
+    assert b"last" in reply.body
+    assert reply.body.rstrip().endswith(b"[DONE]")
 
 
 async def test_a_context_too_long_for_every_window(make: Make, first: Upstream) -> None:
