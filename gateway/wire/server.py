@@ -302,13 +302,16 @@ class ServerConnection(asyncio.Protocol):
         self.transport.pause_reading()
 
     def _begin(self, request: Request) -> None:
-        self.answering = request
-        self.bytes_out = 0
+        self._occupy(request)
         work = self._context.handler.handle(self, request)
-        if self.answering is request:
+        if self.answering is request:  # not answered yet
             self._work = work
             if work is not None and self._writing_paused:
                 work.pause()
+
+    def _occupy(self, request: Request) -> None:
+        self.answering = request
+        self.bytes_out = 0
 
     def _done(self, closing: bool) -> None:
         self._work = None

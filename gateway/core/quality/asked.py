@@ -181,7 +181,7 @@ def _text(value: Any) -> str:
             pieces.append(text)
             continue
         inner = part.get("content") or as_object(part.get("source")).get("data")
-        if part.get("type") in {"tool_result", "document"} and inner:
+        if as_text(part.get("type")) in {"tool_result", "document"} and inner:
             pieces.append(inner if isinstance(inner, str) else "\n".join(_leaf_texts(inner)))
     return "\n".join(pieces)
 

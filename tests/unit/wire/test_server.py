@@ -36,6 +36,19 @@ async def test_a_whole_request_reaches_the_handler_once(rig: Rig) -> None:
     writer.close()
 
 
+async def test_a_handler_that_answers_at_once_leaves_the_connection_in_use(rig: Rig) -> None:
+    """Before it even returns: refusals do that, and the client goes on with its connection."""
+    rig.on_request = lambda connection, request: connection.answer(404, b"", request.body)
+    reader, writer = await rig.dial()
+    for body in (b"ab", b"cd", b"ef"):
+        writer.write(POST.replace(b"hi", body))
+        await reader.readuntil(b"\r\n\r\n")
+        assert await asyncio.wait_for(reader.readexactly(2), 5) == body
+    assert len(set(rig.connections)) == 1
+    assert all(job.heard == [] for job in rig.jobs)
+    writer.close()
+
+
 async def test_pipelined_requests_are_answered_in_order(rig: Rig) -> None:
     """A second request waits for the first one's answer, and both are answered in order."""
     reader, writer = await rig.dial()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.core.quality.asked import CONTEXT_CHARS, read_request
@@ -162,6 +162,7 @@ JSON = st.recursive(
         JSON,
     )
 )
+@example({"messages": None, "system": [{"type": [], "text": None, "content": "x"}]})
 def test_malformed_requests_never_raise(body: dict[str, Any]) -> None:
     """Whatever stands in the fields, reading ends with an Asked."""
     assert read_request(body).n >= 1
