@@ -1,4 +1,4 @@
-"""What the policy files hold at this moment, cheap enough to look every second.
+"""What the policy files hold at this moment, cheap enough to look several times a second.
 
 Owns the reading and the question whether somebody is still writing; decides nothing, and leaves to ``policy.snapshot``
 which files make up a set. Content is compared, never times alone: a ConfigMap is swapped by a symlink, editors save
