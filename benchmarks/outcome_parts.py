@@ -101,16 +101,17 @@ def _measured(folder: Path, table: Table) -> Stopwatch:
         sent = [Outcomes(0, 0, samples(size, now, rng, first + part * size, rollout=True)) for part in range(messages)]
         received = [frames.encode(message)[frames.HEAD_BYTES :] for message in sent]
         time.sleep(GATHER_S)
-        decoded = watch.time("decode", count, list, map(frames.decode_to_control, received))
-        outcomes = [outcome for message in decoded for outcome in message.batch]
-        batch = watch.time("columns and kinds", count, kinds.batch, outcomes)
+        decoded = watch.time("frame", count, list, map(frames.decode_to_control, received))
+        outcomes = [outcome for message in sent for outcome in message.batch]
+        batch = watch.time("read, by column", count, kinds.batch, [message.batch for message in decoded])
         watch.time("metrics", count, metrics.take_batch, batch)
         watch.time("access log", count, log.take_batch, batch)
         watch.time("latency sketches", count, latency.take_batch, batch)
         watch.time("memory for feedback", count, joining.take_batch, batch)
         watch.time("record, queued", count, scoring.take_batch, batch)
-        starts = Starts(0, [Start(int(one.at), one.bucket, one.pool, 1) for one in outcomes])
+        starts = Starts(0, [Start(int(one.at), one.kind.bucket, one.kind.pool, 1) for one in outcomes])
         watch.time("rollout, announced", count, rollouts.take_starts, starts)
+        outcomes = watch.time("rollout, as objects", count, batch.outcomes)
         watch.time("rollout, finished", count, rollouts.take_outcomes, outcomes, now)
         watch.time("rollout, unchecked", count, rollouts.take_scored, [Scored(one) for one in outcomes], now)
         watch.time("rollout, turn", count, rollouts.turn, now)

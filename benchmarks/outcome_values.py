@@ -6,7 +6,7 @@ Forty buckets, two pools, twenty tenants; with a rollout every outcome takes par
 import json
 import random
 
-from gateway.model.outcome import Attempt, Capture, Outcome
+from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 
 POLICY = """
 version: 1
@@ -76,15 +76,18 @@ def samples(
     for index in range(count):
         pool = "int4" if rng.random() < 0.5 else "bf16"
         ttft_s, span_s = rng.lognormvariate(-2.0, 0.5), rng.lognormvariate(0.5, 0.4)
+        kind = Kind(
+            1, 0, "chat", f"tenant-{rng.randrange(20)}", "gold", "m", "",
+            f"m/{rng.choice(_LENGTHS)}/task{rng.randrange(10)}", "short", "chat", "none", "none", "none", True,
+            "default", *part, pool, f"{pool}/0", pool, 200, "ok", "", "", (), "stop", False,
+        )  # fmt: skip
         made.append(
             Outcome(
-                f"bench-{first + index:012d}", at_s, 1, 0, "chat", f"tenant-{rng.randrange(20)}", "gold", "m", "",
-                f"m/{rng.choice(_LENGTHS)}/task{rng.randrange(10)}", "short", "chat", "none", "none",
-                "none", True, "default", *part, pool, f"{pool}/0", pool, 200, "ok", "", "",
-                (Attempt(pool, f"{pool}/0", 200, "", 0.0004, ttft_s + span_s),), (), 0.0, 0.0003, ttft_s, span_s,
-                ttft_s + span_s, 118, 120, rng.choice((0, 64)), 300, 302, 520, 48_000, "stop", False, 0.7,
+                kind, f"bench-{first + index:012d}", at_s,
+                (Attempt(pool, f"{pool}/0", 200, "", 0.0004, ttft_s + span_s),), 0.0, 0.0003, ttft_s, span_s, 0.05,
+                ttft_s + span_s, 118, 120, rng.choice((0, 64)), 300, 302, 520, 48_000, 0.7,
                 f"{rng.getrandbits(128):032x}", (), _TEXTS if rng.random() < texts else None,
-                f"{rng.getrandbits(128):032x}", 0.05,
+                f"{rng.getrandbits(128):032x}",
             )
         )  # fmt: skip
     return made

@@ -149,4 +149,5 @@ class RolloutParts:
 
 def _taking_part(batch: Batch) -> list[Outcome]:
     """The outcomes of requests that took part in a rollout."""
-    return [outcome for outcome, kind in zip(batch.outcomes, batch.kinds, strict=True) if kind.rollout]
+    rollouts = [kind.rollout for kind in batch.kind]
+    return batch.only(rollouts).outcomes() if any(rollouts) else []

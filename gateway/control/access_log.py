@@ -17,8 +17,8 @@ import structlog
 from msgspec.structs import astuple
 
 from gateway.control.series import Counter
-from gateway.core.batch import Batch, ByKind, Kind
-from gateway.model.outcome import Attempt
+from gateway.core.batch import Batch, ByKind
+from gateway.model.outcome import Attempt, Kind
 
 BACKLOG_MOST_BYTES = 16 * 1024 * 1024
 # Names a client can make up are cut; everything else in a line is bounded by the policy or an enum.
@@ -164,8 +164,8 @@ class AccessLog:
 
     def take_batch(self, batch: Batch) -> None:
         """Write the lines of a batch."""
-        if self.enabled and batch.kinds:
-            self._sink.write(lines_of(batch, self._events.of(batch.kinds)), len(batch.kinds))
+        if self.enabled and batch.kind:
+            self._sink.write(lines_of(batch, self._events.of(batch)), len(batch.kind))
         if self._sink.dropped != self._told:
             self.dropped.add((), self._sink.dropped - self._told)
             self._told = self._sink.dropped

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Histogram
-from gateway.core.batch import Batch, ByKind, Kinds
+from gateway.core.batch import Batch, ByKind, by_column
 from gateway.store import aftermath, deployments, pairs, samples
 from gateway.store.aftermath import Consequence
 from gateway.store.engine import open_engine, url_of
@@ -70,7 +70,6 @@ class Archive:
         self._wall = wall
         # By table. A deque needs no lock, and no thread is woken for every row.
         self._rows: dict[str, deque[Any]] = {table: deque() for table in (_REQUESTS, *_TABLES.values())}
-        self._kinds = Kinds()
         self._kind_rows = ByKind(lambda kind: kind_row(kind, self.running.get(kind.pool, "")))
         self._capacity = capacity
         self._url: str | None = None
@@ -106,13 +105,13 @@ class Archive:
 
     def take_batch(self, batch: Batch) -> None:
         """Records of finished requests that nothing was checked of."""
-        self._queue(list(rows_of(batch, self._kind_rows.of(batch.kinds))))
+        self._queue(list(rows_of(batch, self._kind_rows.of(batch))))
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
         """Records of finished requests that came with texts."""
-        found = self._kinds.batch([scored.outcome for scored in batch])
+        found = by_column([scored.outcome for scored in batch])
         checked = checked_of([scored.inspection for scored in batch])
-        self._queue(list(rows_of(found, self._kind_rows.of(found.kinds), checked)))
+        self._queue(list(rows_of(found, self._kind_rows.of(found), checked)))
 
     def put(self, row: Row) -> None:
         """Queue one row of another table, or count it as dropped."""

@@ -71,7 +71,7 @@ class Joining:
         """Join what answers tell of earlier ones."""
         for scored in batch:
             outcome = scored.outcome
-            if scored.trace is not None and outcome.pool and outcome.result == "ok":
+            if scored.trace is not None and outcome.kind.pool and outcome.kind.result == "ok":
                 for consequence in self._tracker.see(subject_of(outcome), outcome.conversation, scored.trace):
                     self._found(consequence, outcome.at, 1.0, by=outcome.request_id)
 
@@ -144,4 +144,5 @@ class Joining:
 
 def subject_of(outcome: Outcome) -> Subject:
     """The request that a consequence may count against."""
-    return Subject(outcome.request_id, outcome.at, outcome.tenant, outcome.bucket, outcome.pool, outcome.conversation)
+    kind = outcome.kind
+    return Subject(outcome.request_id, outcome.at, kind.tenant, kind.bucket, kind.pool, outcome.conversation)

@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gateway.core.batch import Batch, ByKind, Kind
+from gateway.core.batch import Batch, ByKind
 from gateway.core.sketch import Sketch
 from gateway.model.enums import Result
+from gateway.model.outcome import Kind
 
 BLOCK_S = 900.0
 BLOCKS = 4  # complete ones that are kept beside the one that fills
@@ -81,8 +82,8 @@ class Latency:
         """Finished requests from the recorder. Only whole answers measure the pool."""
         self._turn()
         for kind, cell, queue_s, total_s, ttft_s, gap_s, per_token_s, prompt, cached in zip(
-            batch.kinds,
-            self._by_kind.of(batch.kinds),
+            batch.kind,
+            self._by_kind.of(batch),
             batch.queue_s,
             batch.total_s,
             batch.ttft_s,
@@ -112,7 +113,7 @@ class Latency:
                     waiting.gap.append(gap_s)
                 if per_token_s >= 0.0:
                     waiting.tpot.append(per_token_s)
-        self._unsettled += len(batch.kinds)
+        self._unsettled += len(batch.kind)
         if self._unsettled >= SETTLE_EVERY:
             self._settle()
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gateway.control.series import Counter, Family, Histogram, Names, add_each
-from gateway.core.batch import Batch, ByKind, Kind
-from gateway.model.messages import Outcomes, Stats
+from gateway.core.batch import Batch, ByKind
+from gateway.model.messages import OutcomesArrived, Stats
+from gateway.model.outcome import Kind
 from gateway.model.table import Table
 
 TTFT_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0)
@@ -79,7 +80,7 @@ class Metrics:
         )
         self.dropped = Counter(
             "quantgate_dropped_outcomes_total",
-            "Outcomes a worker lost because its buffer to control was full.",
+            "OutcomesArrived a worker lost because its buffer to control was full.",
             ("worker",),
         )
         self.ttft = Histogram(
@@ -120,9 +121,9 @@ class Metrics:
 
     def take_batch(self, batch: Batch) -> None:
         """Count a batch of finished requests."""
-        if not batch.kinds:
+        if not batch.kind:
             return
-        rows = zip(*self._rows.of(batch.kinds), strict=True)  # by column, in the order of _Rows
+        rows = zip(*self._rows.of(batch), strict=True)  # by column, in the order of _Rows
         requests, request, queue, overhead, ttft, tpot, prompt, cached, completion = rows
         for row in requests:
             row[0] += 1.0
@@ -134,14 +135,14 @@ class Metrics:
         add_each(prompt, batch.prompt_tokens)
         add_each(cached, batch.cached_tokens)
         add_each(completion, batch.completion_tokens)
-        for kind, tried in zip(batch.kinds, batch.attempts, strict=True):
+        for kind, tried in zip(batch.kind, batch.attempts, strict=True):
             if len(tried) == 1 and not tried[0].failure and tried[0].endpoint == kind.endpoint:
                 self._answered[kind][0] += 1.0
             else:
                 for attempt in tried:
                     self.attempts.add(self._attempt_key(attempt.endpoint, attempt.pool, attempt.failure))
 
-    def take_losses(self, message: Outcomes) -> None:
+    def take_losses(self, message: OutcomesArrived) -> None:
         """Count what a worker says that it lost."""
         if message.dropped:
             self.dropped.add((str(message.worker),), message.dropped)

@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Mapping
 from itertools import compress
 
-from gateway.core.batch import Batch, ByKind, Kind
+from gateway.core.batch import Batch, ByKind
 from gateway.core.consequence import Subject
+from gateway.model.outcome import Kind
 
 SLICES = 64
 
@@ -32,8 +33,8 @@ class Recent:
             self._slices.append({})
         newest = self._slices[-1]
         before = len(newest)
-        found = zip(batch.request_id, zip(batch.at, batch.kinds, strict=True), strict=True)
-        newest.update(compress(found, self._answered.of(batch.kinds)))
+        found = zip(batch.request_id, zip(batch.at, batch.kind, strict=True), strict=True)
+        newest.update(compress(found, self._answered.of(batch)))
         self._size += len(newest) - before
         forgotten: list[Mapping[str, object]] = []
         while self._size - len(self._slices[0]) >= self._most:

@@ -7,20 +7,20 @@ into outcomes. A subscriber that fails is told in the log and counted; it takes 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import msgspec
 import structlog
 
 from gateway.control.series import Counter
 from gateway.core.batch import Batch, Kinds
-from gateway.model.messages import Outcomes
-from gateway.model.outcome import Outcome
+from gateway.model.messages import OutcomesArrived
 
 GATHER_S = 0.25  # how long an outcome waits for others at most
-GATHER_MOST = 512  # outcomes; the loop is held for a few milliseconds by so many
+GATHER_MOST_BYTES = 128 * 1024  # some 400 outcomes, which hold the loop for a few milliseconds
 
 Subscriber = Callable[[Batch], None]
-LossSubscriber = Callable[[Outcomes], None]
+LossSubscriber = Callable[[OutcomesArrived], None]
 
 _log = structlog.get_logger("control.recorder")
 
@@ -35,7 +35,8 @@ class Recorder:
         self._subscribers: list[tuple[str, Subscriber]] = []
         self._loss_subscribers: list[LossSubscriber] = []
         self._kinds = Kinds()
-        self._waiting: list[Outcome] = []
+        self._waiting: list[bytes] = []
+        self._size = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def subscribe(self, name: str, subscriber: Subscriber) -> None:
@@ -46,15 +47,16 @@ class Recorder:
         """Hand every message to ``subscriber`` that tells of something lost on a worker."""
         self._loss_subscribers.append(subscriber)
 
-    def record(self, message: Outcomes) -> None:
+    def record(self, message: OutcomesArrived) -> None:
         """Take one message of a worker."""
         if message.dropped or message.captures_dropped:
             for subscriber in self._loss_subscribers:
                 subscriber(message)
-        self._waiting += message.batch
-        if len(self._waiting) >= GATHER_MOST:
+        self._waiting.append(bytes(message.batch))
+        self._size += len(self._waiting[-1])
+        if self._size >= GATHER_MOST_BYTES:
             self.flush()
-        elif self._waiting and self._timer is None:
+        elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(GATHER_S, self.flush)
 
     def flush(self) -> None:
@@ -62,13 +64,22 @@ class Recorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        outcomes, self._waiting = self._waiting, []
-        if not outcomes:
-            return
-        batch = self._kinds.batch(outcomes)
-        for name, subscriber in self._subscribers:
+        messages, self._waiting, self._size = self._waiting, [], 0
+        batch = self._read(messages)
+        for name, subscriber in self._subscribers if batch.kind else ():
             try:
                 subscriber(batch)
             except Exception:
                 self.failures.add((name,))
                 _log.exception("recorder_part_failed", part=name)
+
+    def _read(self, messages: Sequence[bytes]) -> Batch:
+        """All messages as one batch, but for those that are none of a worker of this version."""
+        try:
+            return self._kinds.batch(messages)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if len(messages) > 1:
+                return self._kinds.batch([message for message in messages if self._read([message]).kind])
+            self.failures.add(("read",))
+            _log.error("outcomes_not_understood", error=str(error))
+            return self._kinds.batch(())

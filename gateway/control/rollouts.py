@@ -141,7 +141,7 @@ class Engine:
     def take_outcomes(self, batch: Sequence[Outcome], now_s: float) -> None:
         """Finished requests, as they come from the workers."""
         for outcome in batch if self.restored else ():
-            run = self.buckets.met(self.judge, outcome, now_s) if outcome.rollout else None
+            run = self.buckets.met(self.judge, outcome, now_s) if outcome.kind.rollout else None
             if run is not None:
                 run.feed.take_outcome(outcome)
 

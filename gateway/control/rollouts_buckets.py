@@ -73,21 +73,21 @@ class Buckets:
 
     def known(self, outcome: Outcome) -> Run | None:
         """The run of a request that took part in a rollout."""
-        identity = self.identities.get(outcome.rollout)
-        return self.runs.get((identity, outcome.bucket)) if identity is not None else None
+        identity = self.identities.get(outcome.kind.rollout)
+        return self.runs.get((identity, outcome.kind.bucket)) if identity is not None else None
 
     def met(self, judge: Judge, outcome: Outcome, now_s: float) -> Run | None:
         """The same; a new bucket is met here."""
         run = self.known(outcome)
-        identity = self.identities.get(outcome.rollout)
+        identity = self.identities.get(outcome.kind.rollout)
         if run is not None or identity is None or len(self.standings) >= BUCKETS_MOST:
             return run
-        key = (identity, outcome.bucket)
+        key = (identity, outcome.kind.bucket)
         if key not in self.standings:
             plan = self.plans[identity]
-            slices = (f"task={outcome.task}", f"length={outcome.length}")
+            slices = (f"task={outcome.kind.task}", f"length={outcome.kind.length}")
             record = self.records.get(plan.candidate, "")
-            self.standings[key] = begin_standing(plan, outcome.bucket, record, now_s, slices)
+            self.standings[key] = begin_standing(plan, outcome.kind.bucket, record, now_s, slices)
             return self._add(judge, self.standings[key], now_s)
         return None
 

@@ -28,7 +28,7 @@ class Room:
     def take_outcomes(self, batch: Sequence[Outcome]) -> None:
         """Count what was refused for want of room."""
         for outcome in batch:
-            if outcome.result == Result.SHED and outcome.rollout:
-                standing = self._standing(outcome.rollout, outcome.bucket)
+            if outcome.kind.result == Result.SHED and outcome.kind.rollout:
+                standing = self._standing(outcome.kind.rollout, outcome.kind.bucket)
                 if standing is not None and standing.state in _OUT:
-                    self.shed.add((outcome.bucket, standing.rollout, outcome.tier or NONE))
+                    self.shed.add((outcome.kind.bucket, standing.rollout, outcome.kind.tier or NONE))

@@ -88,10 +88,10 @@ class Sampling:
 
     def _reason(self, scored: Scored) -> str | None:
         outcome = scored.outcome
-        if outcome.capture is None or outcome.tenant in self._opted_out:
+        if outcome.capture is None or outcome.kind.tenant in self._opted_out:
             return None
-        rule = self._rules.tenants.get(outcome.tenant, self._rules.keep)
-        incident = outcome.result != "ok" or (scored.inspection is not None and not scored.inspection.ok)
+        rule = self._rules.tenants.get(outcome.kind.tenant, self._rules.keep)
+        incident = outcome.kind.result != "ok" or (scored.inspection is not None and not scored.inspection.ok)
         if rule == OFF:
             return None
         if rule == INCIDENTS:
@@ -104,14 +104,14 @@ class Sampling:
         capture = outcome.capture
         assert capture is not None  # noqa: S101 - asked before
         most = self._rules.most_bytes
-        sample = Sample(outcome.api, self._redacted(capture.request)[:most], self._redacted(capture.answer)[:most])
+        sample = Sample(outcome.kind.api, self._redacted(capture.request)[:most], self._redacted(capture.answer)[:most])
         return SampleRow(
             outcome.request_id,
             outcome.at,
             outcome.at + self._rules.retention_s,
-            outcome.tenant,
-            outcome.bucket,
-            outcome.pool,
+            outcome.kind.tenant,
+            outcome.kind.bucket,
+            outcome.kind.pool,
             reason,
             sealer.seal(outcome.request_id, sample),
         )

@@ -79,11 +79,11 @@ class Scoring:
         if not any(batch.capture):
             _publish(self._plain_subscribers, batch)
             return
-        plain = [capture is None for capture in batch.capture]
-        if any(plain):
-            _publish(self._plain_subscribers, batch.only(plain))
+        plain = batch.only(capture is None for capture in batch.capture)
+        if plain.kind:
+            _publish(self._plain_subscribers, plain)
         unchecked: list[Scored] = []
-        for outcome in batch.outcomes:
+        for outcome in batch.only(batch.capture).outcomes():
             if outcome.capture is not None and not self._waits(outcome, outcome.capture):
                 unchecked.append(Scored(outcome))
         if unchecked:

@@ -35,7 +35,7 @@ class Verdicts:
             inspection = scored.inspection
             if inspection is None:
                 continue
-            bucket, pool = scored.outcome.bucket, scored.outcome.pool
+            bucket, pool = scored.outcome.kind.bucket, scored.outcome.kind.pool
             self.answers.add((bucket, pool, "pass" if inspection.ok else "fail"))
             for failure in inspection.failures:
                 self.failures.add((bucket, pool, failure.value))

@@ -32,7 +32,7 @@ def attempt_value(outcome: Outcome, attempt: Attempt) -> float | None:
     """1 = the pool failed, 0 = it answered, None = it says nothing about the pool (client's fault, busy, cancelled)."""
     if attempt.failure:
         return 1.0 if _blames(attempt.failure) else None
-    return 0.0 if outcome.result == Result.OK else None
+    return 0.0 if outcome.kind.result == Result.OK else None
 
 
 def leg_value(failure: str) -> float | None:
@@ -51,7 +51,7 @@ def _blames(failure: str) -> bool:
 
 def latency_of(metric: str, outcome: Outcome, attempt: Attempt) -> float | None:
     """Seconds of one answered attempt; None = not measured. First tokens and totals count from the attempt's start."""
-    if attempt.failure or outcome.result != Result.OK:
+    if attempt.failure or outcome.kind.result != Result.OK:
         return None
     if metric == "ttft":
         return outcome.ttft_s - attempt.started_s if outcome.ttft_s >= 0.0 else None

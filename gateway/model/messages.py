@@ -68,6 +68,15 @@ class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
     captures_dropped: int = 0
 
 
+class OutcomesArrived(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
+    """``Outcomes`` as control takes them in: the outcomes are not read yet."""
+
+    worker: int
+    dropped: int
+    batch: msgspec.Raw
+    captures_dropped: int = 0
+
+
 class Feedback(msgspec.Struct, tag="feedback", array_like=True, frozen=True):
     """What an application says of one of its answers. ``score`` 0 (bad) to 1 (good), -1 = only a label was given."""
 
@@ -133,3 +142,5 @@ class Starts(msgspec.Struct, tag="starts", array_like=True, frozen=True):
 
 ToWorker = Prepare | Apply | Endpoints | Rollouts
 ToControl = Hello | Prepared | Outcomes | Pairs | Feedback | Starts | Stats
+FromWorker = Hello | Prepared | OutcomesArrived | Pairs | Feedback | Starts | Stats
+"""``ToControl`` as control takes it in."""

@@ -1,12 +1,13 @@
 """The one record a request leaves behind. Workers build it, control alone reads it; it travels as msgpack arrays.
 
-No prompt or answer text, no key. Times are wall-clock seconds (``*_at``) or durations in seconds (``*_s``).
+No prompt or answer text, no key. Times are wall-clock seconds (``*_at``) or durations in seconds (``*_s``). Nothing
+here can be part of a cycle, so the collector need not look at it.
 """
 
 import msgspec
 
 
-class Attempt(msgspec.Struct, array_like=True, frozen=True):
+class Attempt(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One try at one endpoint. ``failure`` is a ``Failure`` value or empty for the attempt that answered."""
 
     pool: str
@@ -17,7 +18,7 @@ class Attempt(msgspec.Struct, array_like=True, frozen=True):
     took_s: float
 
 
-class Capture(msgspec.Struct, array_like=True, frozen=True):
+class Capture(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What the checks need of one exchange: the request body as the client sent it (decoded), the answer as relayed.
 
     Only where the policy asks for checks; bounded; read by control's scorers and dropped, never logged. ``cut``: the
@@ -29,18 +30,13 @@ class Capture(msgspec.Struct, array_like=True, frozen=True):
     cut: bool
 
 
-class Outcome(msgspec.Struct, array_like=True, frozen=True):
-    """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
+class Kind(msgspec.Struct, array_like=True, frozen=True, eq=False, gc=False):
+    """What an outcome has in common with many others: names that a policy bounds, enumerations, flags.
 
-    ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
-    admission.
-    ``overhead_s``: time the gateway itself spent before the first attempt started, without the queue.
-    ``first_to_last_s``: first to last content event, so TPOT = first_to_last_s / (completion_tokens - 1).
-    ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
+    It travels as a piece of its own, so that control reads each kind once and knows it again by its bytes. Compared by
+    identity, which makes it a quick key.
     """
 
-    request_id: str
-    at: float
     generation: int
     worker: int
     api: str
@@ -65,12 +61,30 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     result: str
     failure: str
     error_code: str
-    attempts: tuple[Attempt, ...]
     constraints: tuple[str, ...]
+    finish_reason: str
+    seed: bool
+
+
+class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
+
+    ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
+    admission.
+    ``overhead_s``: time the gateway itself spent before the first attempt started, without the queue.
+    ``first_to_last_s``: first to last content event, so TPOT = first_to_last_s / (completion_tokens - 1).
+    ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
+    """
+
+    kind: Kind
+    request_id: str
+    at: float
+    attempts: tuple[Attempt, ...]
     queue_s: float
     overhead_s: float
     ttft_s: float
     first_to_last_s: float
+    longest_gap_s: float
     total_s: float
     prompt_tokens_estimated: int
     prompt_tokens: int
@@ -79,11 +93,8 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     events: int
     bytes_in: int
     bytes_out: int
-    finish_reason: str
-    seed: bool
     temperature: float
     conversation: str  # hex digest, joins turns; carries no text
     pending_calls: tuple[str, ...]
     capture: Capture | None
     trace_id: str
-    longest_gap_s: float = -1.0

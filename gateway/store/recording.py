@@ -13,8 +13,9 @@ import msgspec
 from msgspec.structs import astuple
 from sqlalchemy import Engine
 
-from gateway.core.batch import KINDS_MOST, Batch, Kind
+from gateway.core.batch import KINDS_MOST, Batch
 from gateway.core.quality import Inspection, Verdict
+from gateway.model.outcome import Kind
 from gateway.store.inserting import Inserter, fitting
 from gateway.store.tables import request_facts, request_kinds
 

@@ -15,7 +15,7 @@ from gateway.control.scoring import Scored
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
 from gateway.core.quality.finding import Check, Finding, failed, failure_classes, passed, score
-from gateway.model.outcome import Attempt, Outcome
+from gateway.model.outcome import Attempt, Kind, Outcome
 from gateway.model.pair import Leg, Pair
 from gateway.model.proving import Guard, Rollout
 
@@ -28,14 +28,17 @@ _CHECK_OF = {
 _USUAL_S = 0.3
 _DISCORDANT = 0.1
 
+_KIND = Kind(
+    generation=1, worker=0, api="chat", tenant="rehearsal", tier="default", model="", adapter="", bucket="", length="",
+    task="", privilege="none", tool_use="none", structured="none", stream=True, rule="", arm="", rollout="", pool="",
+    endpoint="", precision="", status=200, result="ok", failure="", error_code="", constraints=(), finish_reason="stop",
+    seed=False,
+)  # fmt: skip
 _TEMPLATE = Outcome(
-    request_id="", at=0.0, generation=1, worker=0, api="chat", tenant="rehearsal", tier="default", model="",
-    adapter="", bucket="", length="", task="", privilege="none", tool_use="none", structured="none", stream=True,
-    rule="", arm="", rollout="", pool="", endpoint="", precision="", status=200, result="ok", failure="",
-    error_code="", attempts=(), constraints=(), queue_s=0.0, overhead_s=0.0, ttft_s=0.1, first_to_last_s=1.0,
-    total_s=1.1, prompt_tokens_estimated=100, prompt_tokens=100, cached_tokens=0, completion_tokens=101, events=101,
-    bytes_in=400, bytes_out=4000, finish_reason="stop", seed=False, temperature=1.0, conversation="",
-    pending_calls=(), capture=None, trace_id="", longest_gap_s=0.02,
+    kind=_KIND, request_id="", at=0.0, attempts=(), queue_s=0.0, overhead_s=0.0, ttft_s=0.1, first_to_last_s=1.0,
+    longest_gap_s=0.02, total_s=1.1, prompt_tokens_estimated=100, prompt_tokens=100, cached_tokens=0,
+    completion_tokens=101, events=101, bytes_in=400, bytes_out=4000, temperature=1.0, conversation="", pending_calls=(),
+    capture=None, trace_id="",
 )  # fmt: skip
 
 
@@ -68,10 +71,8 @@ def draw_request(
         if struck[name] and guard.metric in guarding.LATENCIES:
             seconds[guard.metric] = 2.0 * (guard.limit or 5.0 * seconds[guard.metric])
     failure = "status_5xx" if error else ""
-    outcome = msgspec.structs.replace(
-        _TEMPLATE,
-        request_id=f"rehearsed-{number}",
-        at=at_s,
+    kind = msgspec.structs.replace(
+        _KIND,
         bucket=label,
         task=task,
         length=length,
@@ -79,6 +80,12 @@ def draw_request(
         pool=pool,
         result="upstream_error" if error else "ok",
         failure=failure,
+    )
+    outcome = msgspec.structs.replace(
+        _TEMPLATE,
+        kind=kind,
+        request_id=f"rehearsed-{number}",
+        at=at_s,
         conversation=f"conversation-{number}",
         ttft_s=seconds["ttft"],
         first_to_last_s=100.0 * seconds["tpot"],

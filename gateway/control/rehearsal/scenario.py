@@ -89,7 +89,7 @@ class World:
             part = [self._request(bucket, levels, faulty=index == 0) for _ in range(self._arrivals(self._rate))]
             starts: dict[str, int] = {}
             for one in part:
-                pool = one.scored.outcome.pool
+                pool = one.scored.outcome.kind.pool
                 starts[pool] = starts.get(pool, 0) + 1
             counts = [Start(int(self.now_s), bucket[0], pool, number) for pool, number in starts.items()]
             self.engine.take_starts(Starts(0, counts))
@@ -202,7 +202,7 @@ def _strike(world: World, fault: Fault, levels: Mapping[str, float], *, seed: in
     while world.now_s - began_s < most_s:
         for one in world.second(faulty):
             outcome = one.scored.outcome
-            if outcome.pool == plan.candidate and outcome.bucket == bucket:
+            if outcome.kind.pool == plan.candidate and outcome.kind.bucket == bucket:
                 served += 1
                 hurt += one.bad
         if world.state(bucket) in (State.ROLLED_BACK, State.HOLDING, State.FROZEN):

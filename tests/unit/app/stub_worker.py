@@ -15,13 +15,12 @@ from pathlib import Path
 import msgspec
 
 from gateway.model.messages import Apply, Hello, Outcomes, Prepare, Prepared, Stats, ToWorker
-from gateway.model.outcome import Outcome
+from gateway.model.outcome import Kind, Outcome
 
 FIELDS = {
     "at": 1_700_000_000.0,
     "total_s": 0.5,
     "attempts": (),
-    "constraints": (),
     "pending_calls": (),
     "capture": None,
 }
@@ -30,8 +29,10 @@ FIELDS = {
 def outcome(worker: int, request_id: str) -> Outcome:
     """A request that went well."""
     empty = {str: "", int: 0, float: 0.0, bool: False}
-    fields = {name: empty.get(kind) for name, kind in Outcome.__annotations__.items()} | FIELDS
-    return Outcome(**fields | {"worker": worker, "request_id": request_id, "pool": "bf16", "result": "ok"})
+    kind = {name: empty.get(type_, ()) for name, type_ in Kind.__annotations__.items()}
+    fields = {name: empty.get(type_) for name, type_ in Outcome.__annotations__.items()} | FIELDS
+    known = Kind(**kind | {"worker": worker, "pool": "bf16", "result": "ok"})
+    return Outcome(**fields | {"kind": known, "request_id": request_id})
 
 
 class Stub:

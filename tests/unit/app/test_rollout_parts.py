@@ -16,11 +16,12 @@ from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.control.reload import Reloader
 from gateway.core.rollout import State
-from gateway.model.messages import Outcomes, Start, Starts
+from gateway.model.messages import Start, Starts
 from gateway.model.proving import Oversight, Samples
 from gateway.policy.load import load_snapshot
 from gateway.runtimes import ADAPTERS
 from tests.unit.control.conftest import compiled
+from tests.unit.control.exchanges import arrived
 from tests.unit.control.rollout_rig import START_S, request_of, rollout_policy
 
 BUCKET = "m/short/chat"
@@ -59,7 +60,7 @@ async def test_an_outcome_meets_its_bucket_and_is_announced_before(parts: Rollou
     recorder: Recorder = parts.recorder  # type: ignore[attr-defined]
     for number in range(3):
         parts.take_starts(Starts(0, [Start(int(START_S), BUCKET, "bf16", 1)]))
-        recorder.record(Outcomes(0, 0, [request_of(BUCKET, "bf16", START_S, f"r{number}")]))
+        recorder.record(arrived(request_of(BUCKET, "bf16", START_S, f"r{number}")))
         recorder.flush()
     run = parts.service.engine.runs[table.rollouts[0].identity, BUCKET]
     assert run.standing.state is State.PENDING

@@ -15,12 +15,13 @@ from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.model.messages import Apply, Feedback, Hello, Prepare, Prepared, Stats, ToControl, ToWorker
-from gateway.model.outcome import Attempt, Outcome
+from gateway.model.outcome import Attempt, Kind, Outcome
 from gateway.model.pair import Pairs
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.policy.document import Snapshot, SourceFile
 from gateway.policy.load import Loaded, load_snapshot
+from tests.unit.dataplane.outcome_values import with_fields
 
 PATIENCE_S = 10.0
 
@@ -80,11 +81,8 @@ def compile_() -> Callable[[bytes, int, Mapping[str, int]], Table]:
     return compiled
 
 
-def outcome(**fields: object) -> Outcome:
-    """A successful streamed chat request, with ``fields`` replaced."""
-    base = Outcome(
-        request_id="req-1",
-        at=1_700_000_000.25,
+BASE = Outcome(
+    Kind(
         generation=1,
         worker=0,
         api="chat",
@@ -109,29 +107,37 @@ def outcome(**fields: object) -> Outcome:
         result="ok",
         failure="",
         error_code="",
-        attempts=(Attempt("bf16", "bf16/0", 200, "", 0.0005, 0.5),),
         constraints=(),
-        queue_s=0.0,
-        overhead_s=0.0004,
-        ttft_s=0.08,
-        first_to_last_s=0.4,
-        total_s=0.5,
-        prompt_tokens_estimated=10,
-        prompt_tokens=12,
-        cached_tokens=4,
-        completion_tokens=11,
-        events=12,
-        bytes_in=100,
-        bytes_out=2000,
         finish_reason="stop",
         seed=False,
-        temperature=0.7,
-        conversation="ab" * 16,
-        pending_calls=(),
-        capture=None,
-        trace_id="",
-    )
-    return msgspec.structs.replace(base, **fields)
+    ),
+    request_id="req-1",
+    at=1_700_000_000.25,
+    attempts=(Attempt("bf16", "bf16/0", 200, "", 0.0005, 0.5),),
+    queue_s=0.0,
+    overhead_s=0.0004,
+    ttft_s=0.08,
+    first_to_last_s=0.4,
+    longest_gap_s=-1.0,
+    total_s=0.5,
+    prompt_tokens_estimated=10,
+    prompt_tokens=12,
+    cached_tokens=4,
+    completion_tokens=11,
+    events=12,
+    bytes_in=100,
+    bytes_out=2000,
+    temperature=0.7,
+    conversation="ab" * 16,
+    pending_calls=(),
+    capture=None,
+    trace_id="",
+)
+
+
+def outcome(**fields: object) -> Outcome:
+    """A successful streamed chat request, with ``fields`` replaced, its kind's among them."""
+    return with_fields(BASE, **fields)
 
 
 @pytest.fixture(name="outcome")

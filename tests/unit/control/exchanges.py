@@ -5,10 +5,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
+from gateway.control import frames
 from gateway.control.scoring import Scored
 from gateway.core.batch import Batch, Kinds
 from gateway.core.consequence import Call, Result, Trace
 from gateway.core.quality import Check, FailureClass, Finding, Inspection, Verdict
+from gateway.model.messages import Outcomes, OutcomesArrived
 from gateway.model.outcome import Capture, Outcome
 from tests.unit.control.conftest import outcome
 
@@ -37,7 +41,15 @@ KINDS = Kinds()
 
 def batch(*outcomes: Outcome) -> Batch:
     """As the recorder hands them on."""
-    return KINDS.batch(outcomes)
+    return KINDS.batch([msgspec.msgpack.encode(outcomes)])
+
+
+def arrived(*outcomes: Outcome, dropped: int = 0, captures_dropped: int = 0, worker: int = 0) -> OutcomesArrived:
+    """As control reads a worker's message."""
+    message = Outcomes(worker, dropped, list(outcomes), captures_dropped)
+    found = frames.decode_to_control(frames.encode(message)[frames.HEAD_BYTES :])
+    assert isinstance(found, OutcomesArrived)
+    return found
 
 
 def inspection(*failed: Check) -> Inspection:

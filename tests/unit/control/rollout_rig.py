@@ -100,7 +100,7 @@ class EngineRig:
             batch.append(self._request(bucket, candidate, bad))
         starts: dict[str, int] = {}
         for scored in batch:
-            starts[scored.outcome.pool] = starts.get(scored.outcome.pool, 0) + 1
+            starts[scored.outcome.kind.pool] = starts.get(scored.outcome.kind.pool, 0) + 1
         counts = [Start(int(self.now_s), bucket, pool, number) for pool, number in starts.items()]
         self.engine.take_starts(Starts(0, counts))
         self.engine.take_outcomes([scored.outcome for scored in batch], self.now_s)

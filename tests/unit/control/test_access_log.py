@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from gateway.control.access_log import AccessLog, BatchWriter, event_of, lines_of, open_access_log
-from gateway.model.outcome import Attempt, Outcome
+from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 from tests.unit.control.exchanges import batch
 
 # What an outcome holds that a line leaves out on purpose.
-LEFT_OUT = {"capture", "pending_calls", "temperature"}
+LEFT_OUT = {"kind", "capture", "pending_calls", "temperature"}
 RENAMED = {
     "queue_s": "queue_ms",
     "overhead_s": "overhead_ms",
@@ -25,7 +25,7 @@ RENAMED = {
 def text_of(*outcomes):
     """The lines of a batch."""
     made = batch(*outcomes)
-    return lines_of(made, map(event_of, made.kinds))
+    return lines_of(made, map(event_of, made.kind))
 
 
 def line_of(outcome):
@@ -47,7 +47,7 @@ def test_every_field_of_an_outcome_is_in_the_line_or_left_out_on_purpose(outcome
         longest_gap_s=0.25,
     )
     line = line_of(full)
-    for field in Outcome.__struct_fields__:
+    for field in (*Kind.__struct_fields__, *Outcome.__struct_fields__):
         assert (RENAMED.get(field, field) in line) is (field not in LEFT_OUT), field
 
 
@@ -55,7 +55,7 @@ def test_positions_are_not_mixed_up(outcome):
     """Each field of the line holds its own value, although the line is built by position."""
     values = {
         field: f"value-{field}"
-        for field, kind in Outcome.__annotations__.items()
+        for field, kind in (Kind.__annotations__ | Outcome.__annotations__).items()
         if kind is str and field not in LEFT_OUT
     }
     line = line_of(outcome(**values))
@@ -90,7 +90,8 @@ def test_attempts_tell_where_the_request_went(outcome):
 
 def test_no_captured_text_and_no_tool_call_id_is_written(outcome):
     """A capture for the quality checks passes through the same record and must not reach the log."""
-    assert b"SECRET" not in text_of(outcome(capture=b"SECRET PROMPT", pending_calls=("call-SECRET",)))
+    texts = Capture(b"SECRET PROMPT", b"SECRET", False)
+    assert b"SECRET" not in text_of(outcome(capture=texts, pending_calls=("call-SECRET",)))
 
 
 def test_a_made_up_model_name_is_cut(outcome):

@@ -4,9 +4,8 @@ import pytest
 
 from gateway.control.metrics import Metrics
 from gateway.model.enums import Failure, Result
-from gateway.model.messages import Outcomes
 from gateway.model.outcome import Attempt
-from tests.unit.control.exchanges import batch
+from tests.unit.control.exchanges import arrived, batch
 
 
 @pytest.fixture
@@ -138,8 +137,8 @@ def test_b96_counters_outlive_the_worker_and_gauges_do_not(metrics, outcome, sta
 
 def test_dropped_outcomes_are_counted_by_worker(metrics, outcome):
     """A loss is never silent."""
-    metrics.take_losses(Outcomes(2, 5, [outcome()]))
-    metrics.take_losses(Outcomes(2, 0, []))
+    metrics.take_losses(arrived(outcome(), dropped=5, worker=2))
+    metrics.take_losses(arrived(worker=2))
     assert samples(metrics, "quantgate_dropped_outcomes_total") == {("2",): (5.0,)}
 
 

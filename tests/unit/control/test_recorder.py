@@ -1,10 +1,12 @@
 """The fan-out of outcomes: gathered for a moment, each once, in order."""
 
+import msgspec
 import pytest
 
 from gateway.control import recorder as module
-from gateway.control.recorder import GATHER_MOST, Recorder
-from gateway.model.messages import Outcomes
+from gateway.control.recorder import GATHER_MOST_BYTES, Recorder
+from gateway.model.messages import OutcomesArrived
+from tests.unit.control.exchanges import arrived
 
 
 class Ear:
@@ -19,7 +21,8 @@ class Ear:
 
 def message(outcome, *ids, dropped=0, captures_dropped=0):
     """As a worker sends it."""
-    return Outcomes(0, dropped, [outcome(request_id=name) for name in ids], captures_dropped)
+    made = [outcome(request_id=name) for name in ids]
+    return arrived(*made, dropped=dropped, captures_dropped=captures_dropped)
 
 
 async def test_every_subscriber_gets_every_outcome_once_and_in_order(outcome):
@@ -52,10 +55,26 @@ async def test_many_outcomes_do_not_wait_at_all(outcome):
     """Memory and the time the loop is held stay bounded."""
     recorder, ear = Recorder(), Ear()
     recorder.subscribe("ear", ear)
-    recorder.record(message(outcome, *(["a"] * (GATHER_MOST - 1))))
+    half = message(outcome, "a" * (GATHER_MOST_BYTES // 2))
+    recorder.record(half)
     assert ear.heard == []
+    recorder.record(half)
+    assert [len(heard) for heard in ear.heard] == [2]
+
+
+@pytest.mark.parametrize(
+    "nonsense", [msgspec.msgpack.encode(7), msgspec.msgpack.encode([[1]]), b"\x91\x92\x90\xa1\xff"]
+)
+async def test_a_message_that_is_not_understood_takes_nothing_from_the_others(outcome, nonsense):
+    """It is counted; what other workers sent in the same moment is handed on."""
+    recorder, ear = Recorder(), Ear()
+    recorder.subscribe("ear", ear)
+    recorder.record(message(outcome, "a"))
+    recorder.record(OutcomesArrived(1, 0, msgspec.Raw(nonsense)))
     recorder.record(message(outcome, "b"))
-    assert [len(heard) for heard in ear.heard] == [GATHER_MOST]
+    recorder.flush()
+    assert ear.heard == [["a", "b"]]
+    assert recorder.failures.family().samples == {("read",): (1.0,)}
 
 
 async def test_a_failing_subscriber_takes_nothing_from_the_others(outcome):
@@ -74,9 +93,10 @@ async def test_a_failing_subscriber_takes_nothing_from_the_others(outcome):
 
 
 @pytest.mark.parametrize(("lost", "told"), [({}, 0), ({"dropped": 3}, 1), ({"captures_dropped": 2}, 1)])
-def test_losses_are_told_at_once(outcome, lost, told):
+async def test_losses_are_told_at_once(outcome, lost, told):
     """Also when no outcome came with them."""
     recorder, heard = Recorder(), []
     recorder.subscribe_losses(heard.append)
     recorder.record(message(outcome, **lost))
+    recorder.flush()
     assert len(heard) == told

@@ -10,6 +10,7 @@ from gateway.core.evidence.pairs import PairLoss
 from gateway.core.rollout import Cause, Event, EventKind, State
 from gateway.model.pair import Leg, Pair
 from tests.unit.control.rollout_rig import EngineRig, inspection, request_of, rollout_policy
+from tests.unit.dataplane.outcome_values import with_fields
 
 BUCKET = "m/short/chat"
 OTHER = "m/medium/code"
@@ -406,5 +407,5 @@ def test_outcomes_of_no_rollout_or_other_pools_change_nothing() -> None:
     rig = live()
     before = dict(rig.engine.standings)
     stranger = request_of("m/other/x", "fp8", rig.now_s, "x1")
-    rig.engine.take_outcomes([msgspec.structs.replace(stranger, rollout="")], rig.now_s)
+    rig.engine.take_outcomes([with_fields(stranger, rollout="")], rig.now_s)
     assert rig.engine.standings == before

@@ -13,6 +13,7 @@ from gateway.model.outcome import Attempt
 from gateway.model.proving import Guard
 from tests.unit.control.conftest import outcome
 from tests.unit.control.rollout_rig import inspection, rollout_policy
+from tests.unit.dataplane.outcome_values import with_fields
 
 PLAN = rollout_policy().rollouts[0]
 AT = 1_000.0
@@ -147,7 +148,7 @@ def test_a_latency_within_the_baselines_multiple_passes_too(fed: Fed) -> None:
     fed.feed.take_outcome(msgspec.structs.replace(later, ttft_s=3.2))
     assert fed.counts("ttft", second=AT + 40) == {0.0: 1, 1.0: 1}
     timed_out = (Attempt("int4", "int4/0", 504, "first_byte_timeout", 0.0, 60.0),)
-    fed.feed.take_outcome(msgspec.structs.replace(later, ttft_s=-1.0, result="upstream_timeout", attempts=timed_out))
+    fed.feed.take_outcome(with_fields(later, ttft_s=-1.0, result="upstream_timeout", attempts=timed_out))
     assert fed.counts("ttft", second=AT + 40) == {0.0: 1, 1.0: 2}
 
 

@@ -54,7 +54,7 @@ def take(service: RolloutService, batch: Sequence[Scored], at_s: float) -> None:
     engine = service.engine
     starts: dict[str, int] = {}
     for scored in batch:
-        starts[scored.outcome.pool] = starts.get(scored.outcome.pool, 0) + 1
+        starts[scored.outcome.kind.pool] = starts.get(scored.outcome.kind.pool, 0) + 1
     engine.take_starts(Starts(0, [Start(int(at_s), BUCKET, pool, number) for pool, number in starts.items()]))
     engine.take_outcomes([scored.outcome for scored in batch], at_s)
     engine.take_scored(list(batch), at_s)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from gateway.control.sampling import MASK, WAITING_MOST, Sampling, opted_out
@@ -14,6 +13,7 @@ from gateway.model.table import Tenant
 from gateway.store.samples import SampleRow, Sealer
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import SECRET, inspection, until
+from tests.unit.dataplane.outcome_values import with_fields
 
 KEY = "0123456789abcdef0123"
 SEALER = Sealer(KEY)
@@ -82,7 +82,7 @@ async def test_rules(rule: object, draw: float, failed: tuple[Check, ...], reaso
 
 async def test_an_error_of_the_pool_is_an_incident_without_a_check() -> None:
     """As far as its texts reached control."""
-    broken = msgspec.structs.replace(seen().outcome, result="upstream_truncated")
+    broken = with_fields(seen().outcome, result="upstream_truncated")
     (row,) = await Kept(keep="incidents").take(Scored(broken))
     assert row.reason == "incident"
 

@@ -46,7 +46,7 @@ async def test_requests_per_minute(make: Make, first: Upstream) -> None:
     assert [reply.header["x-ratelimit-remaining-requests"] for reply in replies[:2]] == ["1", "0"]
     assert replies[2].code == "rate_limit_exceeded"
     assert 1 <= int(replies[2].header["retry-after"]) <= 61
-    assert (await plane.outcome(3)).result == "rate_limited"
+    assert (await plane.outcome(3)).kind.result == "rate_limited"
     assert (await plane.ask(CHAT)).status == 200  # somebody else's limit is somebody else's
 
 
@@ -131,7 +131,7 @@ async def test_waiting_ends_at_the_deadline(make: Make, first: Upstream) -> None
     await gate.reached(1)
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code, reply.header["retry-after"]) == (429, "capacity_exceeded", "1")
-    assert (await plane.outcome()).result == "shed"
+    assert (await plane.outcome()).kind.result == "shed"
     writer.close()
 
 
@@ -144,7 +144,7 @@ async def test_a_client_that_leaves_the_queue_is_forgotten(make: Make, first: Up
     _, leaver = await plane.send(CHAT)
     await queued(plane, 1)
     leaver.close()
-    assert (await plane.outcome()).result == "client_cancelled"
+    assert (await plane.outcome()).kind.result == "client_cancelled"
     gate.open()
     async with asyncio.timeout(5):
         while plane.worker.admission.queued:
@@ -162,7 +162,7 @@ async def test_the_workers_own_limit(make: Make, first: Upstream) -> None:
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code, reply.header["retry-after"]) == (429, "capacity_exceeded", "1")
     held[0][1].close()  # a client that leaves makes room like one that was answered
-    assert [(await plane.outcome(count)).result for count in (1, 2)] == ["shed", "client_cancelled"]
+    assert [(await plane.outcome(count)).kind.result for count in (1, 2)] == ["shed", "client_cancelled"]
     gate.waiting.pop(0)
     gate.open()
     await held[1][0].read()
@@ -209,7 +209,7 @@ async def test_what_was_shed_costs_no_tokens(make: Make, first: Upstream) -> Non
     await gate.reached(1)
     before = plane.worker.board.used(_slot(plane), plane.worker.pipeline._wall())[1]
     reply = await plane.ask({**CHAT, "messages": [{"role": "user", "content": "word " * 500}]}, **key)
-    assert (reply.status, (await plane.outcome()).result) == (429, "shed")
+    assert (reply.status, (await plane.outcome()).kind.result) == (429, "shed")
     assert plane.worker.board.used(_slot(plane), plane.worker.pipeline._wall())[1] <= before
     writer.close()
 
@@ -263,7 +263,7 @@ async def test_a_table_that_comes_while_requests_wait_does_not_lose_them(
     await gate.reached(1)
     gate.open()
     assert (await waiting).status == 200
-    assert (await plane.outcome(2)).generation == 1
+    assert (await plane.outcome(2)).kind.generation == 1
     assert (gone.inflight, gone.connections.idle, plane.worker.board.inflight(gone.row)) == (0, 0, 0)
     assert (await plane.ask(CHAT)).status == 200
     assert len(second.bodies) == 1

@@ -58,7 +58,7 @@ async def test_the_total_limit_ends_a_stream_that_never_ends(make: Make, first: 
     reply = await plane.ask(STREAM)
     assert reply.body.endswith(b"data: [DONE]\n\n")
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.failure) == ("upstream_truncated", "total_timeout")
+    assert (outcome.kind.result, outcome.kind.failure) == ("upstream_truncated", "total_timeout")
 
 
 async def test_a_prompt_is_forgotten_once_the_answer_flows(make: Make, first: Upstream) -> None:

@@ -35,7 +35,7 @@ async def test_a_tool_loop_never_moves_to_a_coarser_precision(make: Make, first:
     policy["routes"] = [{"name": "cheap", "pools": ["int4", "bf16"]}]
     plane.apply(policy)
     assert await turn(plane, ASKED, CALLED, RESULT) == "bf16"
-    assert "tool-loop-keeps-precision" in (await plane.outcome(2)).constraints
+    assert "tool-loop-keeps-precision" in (await plane.outcome(2)).kind.constraints
     assert await turn(plane, {"role": "user", "content": "something else"}) == "int4"
 
 
@@ -193,4 +193,4 @@ async def test_refusals_name_the_constraint(make: Make, first: Upstream) -> None
     reply = await plane.ask({**CHAT, "tools": TOOLS})
     assert (reply.status, reply.code) == (503, "no_eligible_pool")
     assert "only-16-bit" in reply.json["error"]["message"]
-    assert (await plane.outcome()).result == "no_pool"
+    assert (await plane.outcome()).kind.result == "no_pool"

@@ -47,8 +47,8 @@ def test_an_outcome_of_a_request_that_reached_nothing() -> None:
     """Unknown is empty or -1, never a made-up number."""
     made, _, _ = exchange()
     outcome = outcome_of(made, Result.UNAUTHORIZED, 401, 10.5, 2)
-    assert (outcome.request_id, outcome.generation, outcome.worker, outcome.api) == ("r-1", 4, 2, "chat")
-    assert (outcome.bucket, outcome.pool, outcome.rule, outcome.tenant) == ("", "", "", "")
+    assert (outcome.request_id, outcome.kind.generation, outcome.kind.worker, outcome.kind.api) == ("r-1", 4, 2, "chat")
+    assert (outcome.kind.bucket, outcome.kind.pool, outcome.kind.rule, outcome.kind.tenant) == ("", "", "", "")
     assert (outcome.ttft_s, outcome.overhead_s, outcome.prompt_tokens, outcome.total_s) == (-1.0, -1.0, -1, 0.5)
     assert outcome.capture is None
 

@@ -23,7 +23,7 @@ async def test_failover_before_content(make: Make, first: Upstream, second: Upst
     assert (reply.status, reply.header["x-quantgate-pool"]) == (200, "b")
     outcome = await plane.outcome()
     assert [(attempt.pool, attempt.failure != "") for attempt in outcome.attempts] == [("a", True), ("b", False)]
-    assert outcome.result == "ok"
+    assert outcome.kind.result == "ok"
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
@@ -34,7 +34,7 @@ async def test_client_errors_are_not_tried_again(make: Make, first: Upstream, se
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.json["error"]["message"]) == (status, "boom")
     assert second.bodies == []
-    assert (await plane.outcome()).result == "client_error"
+    assert (await plane.outcome()).kind.result == "client_error"
     view = next(view for view in plane.worker.fleet.views.values() if view.endpoint.pool == "a")
     assert view.breaker._failures == 0
 
@@ -139,7 +139,7 @@ async def test_quarantine_fails_closed(make: Make, first: Upstream) -> None:
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code) == (503, "no_endpoint_available")
     assert first.bodies == []
-    assert (await plane.outcome()).result == "no_pool"
+    assert (await plane.outcome()).kind.result == "no_pool"
 
 
 async def test_constraints_hold_on_failover(make: Make, first: Upstream, second: Upstream) -> None:
@@ -160,7 +160,7 @@ async def test_constraints_hold_on_failover(make: Make, first: Upstream, second:
     reply = await plane.ask({**CHAT, "tools": [tool]})
     assert reply.status == 500
     assert second.bodies == []
-    assert (await plane.outcome()).constraints == ("priv",)
+    assert (await plane.outcome()).kind.constraints == ("priv",)
 
 
 async def test_compressed_errors_are_passed_with_their_coding(make: Make, first: Upstream) -> None:
@@ -226,7 +226,7 @@ async def test_a_second_attempt_that_cannot_be_made_is_answered(
     reply = await plane.ask({**CHAT, "metadata": {"model": "x"}})  # written anew for the second pool only
     assert (reply.status, reply.code) == (400, "too_deep")
     outcome = await plane.outcome()
-    assert (outcome.result, [attempt.pool for attempt in outcome.attempts]) == ("client_error", ["a"])
+    assert (outcome.kind.result, [attempt.pool for attempt in outcome.attempts]) == ("client_error", ["a"])
     assert all(view.inflight == 0 for view in plane.worker.fleet.views.values())
     assert second.bodies == []
 

@@ -26,7 +26,7 @@ async def test_a_plain_request_is_decided_served_and_recorded(make: Make, first:
     assert reply.header["x-quantgate-pool"] == "a"
     assert reply.header["x-quantgate-rule"] == "all"
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.pool, outcome.rule, outcome.model) == ("ok", "a", "all", "m")
+    assert (outcome.kind.result, outcome.kind.pool, outcome.kind.rule, outcome.kind.model) == ("ok", "a", "all", "m")
     assert (outcome.prompt_tokens, outcome.completion_tokens, len(outcome.attempts)) == (7, 2, 1)
     assert outcome.request_id == reply.header["x-quantgate-request-id"]
     assert outcome.overhead_s >= 0.0
@@ -60,7 +60,7 @@ async def test_refusals_are_answered_and_recorded(
     assert reply.status == status
     assert code is None or reply.code == code
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.status, outcome.attempts) == (result, status, ())
+    assert (outcome.kind.result, outcome.kind.status, outcome.attempts) == (result, status, ())
     assert first.bodies == []
 
 
@@ -72,7 +72,7 @@ async def test_long_bodies_are_understood_in_a_thread(make: Make, first: Upstrea
     assert reply.status == 200
     outcome = await plane.outcome()
     assert outcome.prompt_tokens_estimated > 30_000
-    assert outcome.length != "short"
+    assert outcome.kind.length != "short"
 
 
 async def test_a_client_that_leaves_while_its_body_is_understood_is_cancelled(make: Make, first: Upstream) -> None:
@@ -82,7 +82,7 @@ async def test_a_client_that_leaves_while_its_body_is_understood_is_cancelled(ma
     await writer.drain()
     writer.close()
     outcome = await plane.outcome()
-    assert outcome.result == "client_cancelled"
+    assert outcome.kind.result == "client_cancelled"
 
 
 async def test_compressed_bodies_are_read(make: Make, first: Upstream) -> None:
@@ -100,7 +100,7 @@ async def test_key_errors(make: Make, first: Upstream) -> None:
     plane = await make({"a": [first.url]}, tenants={"t": {"keys": [digest]}, "anonymous": {"allow": False}})
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code) == (401, "missing_api_key")
-    assert (await plane.outcome()).result == "unauthorized"
+    assert (await plane.outcome()).kind.result == "unauthorized"
 
 
 async def test_long_bodies_are_not_taken_from_strangers(make: Make, first: Upstream) -> None:
@@ -151,7 +151,7 @@ async def test_a_fault_of_ours_costs_one_answer(make: Make, first: Upstream) -> 
     plane.errors.clear()
     plane.worker.pipeline._rand = rand
     assert (await plane.ask(CHAT)).status == 200
-    assert (await plane.outcome()).result == "internal"
+    assert (await plane.outcome()).kind.result == "internal"
 
 
 async def test_no_request_before_there_is_a_policy(make: Make, first: Upstream) -> None:
@@ -185,7 +185,7 @@ async def test_requests_keep_their_generation(make: Make, first: Upstream, secon
     old = await reader.read()
     writer.close()
     assert b"x-quantgate-rule: all" in old
-    generations = {(await plane.outcome(index)).generation for index in (1, 2)}
+    generations = {(await plane.outcome(index)).kind.generation for index in (1, 2)}
     assert generations == {1, 2}
 
 

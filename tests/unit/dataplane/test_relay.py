@@ -43,7 +43,7 @@ async def test_a_stream_is_passed_on_byte_for_byte(make: Make, first: Upstream) 
     assert reply.header["cache-control"] == "no-cache"
     assert reply.header["x-accel-buffering"] == "no"
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.events, outcome.finish_reason) == ("ok", 4, "stop")
+    assert (outcome.kind.result, outcome.events, outcome.kind.finish_reason) == ("ok", 4, "stop")
     assert 0.0 <= outcome.ttft_s <= outcome.total_s
 
 
@@ -77,7 +77,8 @@ async def test_an_answer_that_breaks_after_content_ends_in_an_error_event(make: 
     assert reply.body.endswith(DONE)
     assert b'"finish_reason":"stop"' not in reply.body
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.failure, len(outcome.attempts)) == ("upstream_truncated", "broken_stream", 1)
+    assert (outcome.kind.result, outcome.kind.failure) == ("upstream_truncated", "broken_stream")
+    assert len(outcome.attempts) == 1
 
 
 async def test_a_stream_without_a_finish_reason_is_truncated(make: Make, first: Upstream) -> None:
@@ -85,7 +86,7 @@ async def test_a_stream_without_a_finish_reason_is_truncated(make: Make, first: 
     first.script = playing(event("par"))  # type: ignore[assignment]
     plane = await make({"a": [first.url]})
     assert b'"error"' in (await streamed(plane)).body
-    assert (await plane.outcome()).result == "upstream_truncated"
+    assert (await plane.outcome()).kind.result == "upstream_truncated"
 
 
 async def test_a_missing_done_is_added_once(make: Make, first: Upstream) -> None:
@@ -101,7 +102,7 @@ async def test_an_error_as_the_first_event_gets_its_real_status(make: Make, firs
     plane = await make({"a": [first.url]})
     reply = await streamed(plane)
     assert (reply.status, reply.json["error"]["message"]) == (400, "too long")
-    assert (await plane.outcome()).result == "client_error"
+    assert (await plane.outcome()).kind.result == "client_error"
 
 
 async def test_an_error_event_in_the_middle_is_passed_on_and_counted(make: Make, first: Upstream) -> None:
@@ -112,7 +113,7 @@ async def test_an_error_event_in_the_middle_is_passed_on_and_counted(make: Make,
     reply = await streamed(plane)
     assert reply.body == event("a") + error + DONE
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.failure) == ("upstream_error", "error_event")
+    assert (outcome.kind.result, outcome.kind.failure) == ("upstream_error", "error_event")
 
 
 async def test_keep_alives_reach_the_client_before_the_first_content(make: Make, first: Upstream) -> None:
@@ -133,7 +134,7 @@ async def test_keep_alives_reach_the_client_before_the_first_content(make: Make,
     gate.set()
     assert b"[DONE]" in await reader.read()
     writer.close()
-    assert (await plane.outcome()).result == "ok"
+    assert (await plane.outcome()).kind.result == "ok"
 
 
 async def test_a_whole_answer_is_relayed_unchanged(make: Make, first: Upstream) -> None:
@@ -188,7 +189,7 @@ async def test_a_client_that_leaves_closes_the_pools_connection(
     assert view.inflight == 1
     writer.close()
     outcome = await plane.outcome()
-    assert (outcome.result, outcome.status) == ("client_cancelled", 499)
+    assert (outcome.kind.result, outcome.kind.status) == ("client_cancelled", 499)
     assert view.inflight == 0
     assert view.connections.idle == 0
 
@@ -222,7 +223,7 @@ async def test_a_slow_client_pauses_the_pool(make: Make, first: Upstream) -> Non
     rest = await reader.read()
     writer.close()
     assert len(rest) > 300 * 60_000
-    assert (await plane.outcome()).result == "ok"
+    assert (await plane.outcome()).kind.result == "ok"
 
 
 async def test_captures_hold_what_was_relayed(make: Make, first: Upstream) -> None:

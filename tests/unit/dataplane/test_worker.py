@@ -26,7 +26,7 @@ async def test_it_serves_from_the_snapshot_while_control_is_away(make: Make, fir
     other.worker.pipeline.current = None
     await other.start()
     assert (await other.ask(CHAT)).status == 200
-    assert (await other.outcome()).generation == 41
+    assert (await other.outcome()).kind.generation == 41
     await other.stop()
 
 
@@ -102,7 +102,7 @@ async def test_what_a_drain_cuts_off_is_recorded(make: Make, first: Upstream) ->
     plane.stop_event.set()
     await asyncio.wait_for(plane.task, 5)
     batch, _ = plane.worker.outcomes.take()
-    assert [(outcome.result, outcome.pool) for outcome in batch] == [("client_cancelled", "a")]
+    assert [(outcome.kind.result, outcome.kind.pool) for outcome in batch] == [("client_cancelled", "a")]
     (view,) = plane.worker.fleet.views.values()
     assert (view.inflight, plane.worker.board.inflight(view.row)) == (0, 0)
     writer.close()

@@ -4,12 +4,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.core.batch import Kinds
+from gateway.core.batch import by_column
 from gateway.core.quality import Inspection
 from gateway.model.outcome import Outcome
 from gateway.store.recording import RequestInserter, RequestRow, checked_of, kind_row, rows_of
-
-KINDS = Kinds()
 
 
 class Record(NamedTuple):
@@ -22,8 +20,8 @@ class Record(NamedTuple):
 
 def row_of(record: Record) -> RequestRow:
     """As the archive makes it."""
-    batch = KINDS.batch([record.outcome])
-    (row,) = rows_of(batch, [kind_row(batch.kinds[0], record.deployment)], checked_of([record.inspection]))
+    kind = kind_row(record.outcome.kind, record.deployment)
+    (row,) = rows_of(by_column([record.outcome]), [kind], checked_of([record.inspection]))
     return row
 
 

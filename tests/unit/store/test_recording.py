@@ -4,7 +4,8 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
-from gateway.core.batch import Kind, Kinds
+from gateway.core.batch import by_column
+from gateway.model.outcome import Kind
 from gateway.store import recording as module
 from gateway.store.recording import REFRESH_S, RequestInserter, kind_row, rows_of
 from gateway.store.records import Filter, page
@@ -38,7 +39,7 @@ def test_a_kind_is_stored_once(engine: Engine) -> None:
 
 def test_each_field_of_a_kind_and_its_deployment_make_its_number() -> None:
     """Two that differ in anything must not be taken for one."""
-    (kind,) = Kinds().batch([make_outcome()]).kinds
+    kind = make_outcome().kind
     others = {str: "other", int: 99, bool: True, tuple: ("x",)}
     numbers = {
         kind_row(msgspec.structs.replace(kind, **{name: others[type(getattr(kind, name))]}), "").number
@@ -90,8 +91,8 @@ def test_texts_that_a_client_made_up_fit(engine: Engine) -> None:
 def test_a_batch_is_one_row_each(engine: Engine) -> None:
     """In its order, and nothing of another request in it."""
     outcomes = [make_outcome(request_id=str(number), at=float(number), events=number) for number in range(100)]
-    batch = Kinds().batch(outcomes)
-    RequestInserter(engine).add(list(rows_of(batch, [kind_row(kind, "") for kind in batch.kinds])))
+    batch = by_column(outcomes)
+    RequestInserter(engine).add(list(rows_of(batch, [kind_row(kind, "") for kind in batch.kind])))
     found = page(engine, Filter(), most=200)[::-1]
     told = [(row["request_id"], row["at"], row["events"]) for row in found]
     assert told == [(str(number), float(number), number) for number in range(100)]

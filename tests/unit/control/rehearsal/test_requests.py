@@ -20,9 +20,9 @@ def drawn(seed: int = 1, **levels: float):  # type: ignore[no-untyped-def]
 def test_a_healthy_request_is_good_in_every_guard() -> None:
     """Answered, in time, valid."""
     one = drawn()[0]
-    outcome = one.scored.outcome
+    outcome, kind = one.scored.outcome, one.scored.outcome.kind
     assert not one.bad
-    assert (outcome.rollout, outcome.bucket, outcome.pool, outcome.result) == (PLAN.name, "bucket-1", "int4", "ok")
+    assert (kind.rollout, kind.bucket, kind.pool, kind.result) == (PLAN.name, "bucket-1", "int4", "ok")
     assert worth.check_value(TABLE.guards["json"], one.scored.inspection) == 0.0
     assert worth.attempt_value(outcome, outcome.attempts[0]) == 0.0
 
@@ -30,7 +30,7 @@ def test_a_healthy_request_is_good_in_every_guard() -> None:
 def test_each_guards_share_is_bad_and_in_its_own_way() -> None:
     """Within five standard deviations."""
     errors = drawn(errors=0.1)
-    assert 133 < sum(one.scored.outcome.result == "upstream_error" for one in errors) < 267
+    assert 133 < sum(one.scored.outcome.kind.result == "upstream_error" for one in errors) < 267
     json = drawn(json=0.1)
     bad = [one for one in json if worth.check_value(TABLE.guards["json"], one.scored.inspection) == 1.0]
     assert 133 < len(bad) < 267
