@@ -19,6 +19,7 @@ MARKED = [
 SHIPPED = [
     ROOT / "routing_policies",
     ROOT / "routing_policies" / "demo.yaml",
+    ROOT / "routing_policies" / "demo-rollout.yaml",
     ROOT / "deploy" / "compose" / "policies",
     ROOT / "deploy" / "compose" / "policies-vllm",
     ROOT / "deploy" / "kubernetes" / "base" / "policies",
@@ -38,7 +39,7 @@ def test_shipped_policies_load(path: Path) -> None:
     assert load(path).digest
 
 
-@pytest.mark.parametrize("path", SHIPPED[:2], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", SHIPPED[:3], ids=lambda path: str(path.relative_to(ROOT)))
 def test_their_promises_hold(path: Path) -> None:
     """The ``*.test.yaml`` beside them pass."""
     out = io.StringIO()
