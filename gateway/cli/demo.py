@@ -38,6 +38,8 @@ def demo(
     listen: Annotated[str, typer.Option(help="HOST:PORT of the gateway; port 0 = any free one.")] = "127.0.0.1:0",
     admin: Annotated[str, typer.Option(help="HOST:PORT of its metrics and admin API.")] = "127.0.0.1:0",
     workers: Annotated[int, typer.Option(min=0, max=16, help="Gateway workers; 0 = one per core.")] = 0,
+    rollout: Annotated[bool, typer.Option(help="With the second part: a rollout, judged live.")] = True,
+    rollout_s: Annotated[float, typer.Option(min=1, help="How many seconds its requests may take.")] = 240.0,
     folder: Annotated[
         Path | None, typer.Option(help="Where policy, logs and state go, and stay. Default: gone at the end.")
     ] = None,
@@ -49,7 +51,8 @@ def demo(
             wanted.append((parse_address(address, option), option))
         except AddressError as error:
             raise typer.BadParameter(str(error)) from error
-    options = Options(requests, seed, listen, admin, workers or len(os.sched_getaffinity(0)), keep, folder)
+    workers = workers or len(os.sched_getaffinity(0))
+    options = Options(requests, seed, listen, admin, workers, keep, folder, rollout, rollout_s)
     raise typer.Exit(_run(options, wanted))
 
 
@@ -61,11 +64,11 @@ def _run(options: Options, wanted: Sequence[tuple[Address, str]]) -> int:
         try:
             for address, option in wanted:
                 reserve(address, option).release()  # to be told at once, and not when the servers have been started
-            result = run(options, Screen(console), interrupts, die_with_parent(os.getpid()))
+            good = run(options, Screen(console), interrupts, die_with_parent(os.getpid()))
         except Interrupted as stopped:
             console.print(f"\n{stopped}: everything that was started is stopped.")
             return 128 + stopped.number
         except (AddressError, WeightsError, FleetError, GatewayError, ClientError, DemoPolicyError) as error:
             console.print(f"\n[bold red]The demo cannot go on[/]: {escape(str(error))}", soft_wrap=True)
             return FAILED
-    return GOOD if result.good else FAILED
+    return GOOD if good else FAILED

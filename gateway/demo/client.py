@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What one request got. ``status`` 0 = no whole answer; ``error``: the code and message then, or of a refusal.
 
     ``pool``, ``rule``, ``bucket`` and ``request_id`` are the gateway's response headers. ``valid_json``: whether an
-    answer that was to follow the schema does; None where none was asked for. ``at``: monotonic seconds.
+    answer that was to follow the weather's schema does; None where none was asked for.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
     request_id: str = ""
     retry_after: str = ""
     ttft_s: float = -1.0
-    text_chars: int = 0
+    text: str = ""
     valid_json: bool | None = None
 
 
@@ -109,6 +109,15 @@ class Clients:
         except self._error as error:
             return Answer(item.number, 0, time.monotonic() - began, error=f"{type(error).__name__}: {error}")
 
+    async def judge(self, item: Item, answer: Answer, *, good: bool) -> bool:
+        """Tell the gateway whether the answer was of use. True = it took the word."""
+        word = {"request_id": answer.request_id, "label": "good" if good else "bad"}
+        try:
+            await self._clients[item.tenant].post("/feedback", cast_to=object, body=word)
+        except self._error:
+            return False
+        return True
+
     async def _ask(self, item: Item, began: float) -> Answer:
         client = self._clients[item.tenant]
         if item.kind is Kind.EMBEDDINGS:
@@ -139,7 +148,7 @@ def _answer(item: Item, headers: Mapping[str, str], took_s: float, ttft_s: float
         bucket=headers.get("x-quantgate-bucket", ""),
         request_id=headers.get("x-quantgate-request-id", ""),
         ttft_s=ttft_s,
-        text_chars=len(text),
+        text=text,
         valid_json=follows_schema(text) if item.kind is Kind.JSON else None,
     )
 

@@ -128,6 +128,14 @@ class GatewayProcess:
         found = self._admin("/api/v1/endpoints").get("endpoints", [])
         return found if isinstance(found, list) else []
 
+    def rollouts(self, name: str) -> dict[str, Any]:
+        """What ``/api/v1/rollouts`` tells of one rollout: where its buckets stand, and on which evidence."""
+        return self._admin(f"/api/v1/rollouts?rollout={name}")
+
+    def rollout_history(self, name: str) -> dict[str, Any]:
+        """The newest lines of its record."""
+        return self._admin(f"/api/v1/rollouts/{name}/history")
+
     def metrics(self) -> str:
         """``/metrics`` as text."""
         return get(self.admin_url, "/metrics")[1].decode()

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from gateway.demo.fleet import RunningServer
 from gateway.demo.gateway_process import GatewayProcess
+from gateway.demo.rollout.chapter import Ended
 from gateway.demo.workload import ACME, GLOBEX, MODEL
 
 LOOK_S = 1.0
@@ -20,10 +21,16 @@ _HEADERS = ("-o", "/dev/null", "-D", "-")
 _DECISION = f" {_NEXT}| grep -i x-quantgate"
 
 
-def show(console: Console, gateway: GatewayProcess, servers: Sequence[RunningServer], keys: Mapping[str, str]) -> None:
-    """Print what can be tried."""
+def show(
+    console: Console,
+    gateway: GatewayProcess,
+    servers: Sequence[RunningServer],
+    keys: Mapping[str, str],
+    ended: Ended | None = None,
+) -> None:
+    """Print what can be tried; ``ended``: what the rollout came to, if there was one."""
     console.print("\n[bold]Still running.[/] Try it, from another terminal; Ctrl-C here ends it.")
-    for title, line in lines(gateway, servers, keys):
+    for title, line in (*lines(gateway, servers, keys), *(rollout_lines(gateway, ended) if ended is not None else ())):
         console.print(f"\n[dim]# {title}[/]")
         # Printed raw and unwrapped, so that it can be copied as it is.
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -54,6 +61,20 @@ def lines(
         ("the policy in force", f"curl -s {gateway.admin_url}/api/v1/policy"),
         ("the access log, one line per request", f"tail -n 3 {access_log}"),
         *((f"llama.cpp itself, pool {server.spec.name}", f"curl -s {server.url}/metrics") for server in servers),
+    )
+
+
+def rollout_lines(gateway: GatewayProcess, ended: Ended) -> tuple[tuple[str, str], ...]:
+    """The same of the rollout."""
+    admin = f"--admin {gateway.admin_url.removeprefix('http://')}"
+    command = f"{shlex.quote(sys.executable)} -m gateway rollout"
+    return (
+        ("where the rollout stands", f"{command} status {ended.rollout} {admin}"),
+        ("what moved it, and why", f"{command} history {ended.rollout} {admin}"),
+        *(
+            ("the rollback with its evidence and requests", f"{command} incident {ended.rollout} {bucket} {admin}")
+            for bucket in ended.rolled_back
+        ),
     )
 
 

@@ -30,14 +30,14 @@ class DemoPolicyError(Exception):
     """The demo's policy is missing or not what the demo needs. The message says what to do."""
 
 
-def find_policy() -> Path:
-    """The policy beside the package in a checkout, else where an installed distribution keeps it."""
+def find_policy(name: str = NAME) -> Path:
+    """A policy of the demo: beside the package in a checkout, else where an installed distribution keeps it."""
     package = Path(gateway.__file__).resolve().parent
     places = (package.parent / "routing_policies", Path(sys.prefix) / "share" / "quantgate" / "routing_policies")
     for place in places:
-        if (place / NAME).is_file():
-            return place / NAME
-    raise DemoPolicyError(f"there is no routing_policies/{NAME} in {package.parent}: run the demo in a checkout")
+        if (place / name).is_file():
+            return place / name
+    raise DemoPolicyError(f"there is no routing_policies/{name} in {package.parent}: run the demo in a checkout")
 
 
 def key_variable(tenant: str) -> str:

@@ -60,9 +60,9 @@ def checks(evidence: Evidence, privileged: Ban, long: Ban) -> tuple[Check, ...]:
     """All checks of the routing, the two that matter most at the end."""
     return (
         _answers(evidence),
-        _accounted(evidence),
-        _same_pool(evidence),
-        _tokens(evidence),
+        accounted(evidence),
+        same_pool(evidence),
+        tokens(evidence),
         _never(evidence, privileged, lambda item: item.privileged, "privileged tool call"),
         _never(evidence, long, lambda item: item.long, f"context of {long.least_context_tokens:,} tokens or more"),
     )
@@ -94,7 +94,7 @@ def _answers(evidence: Evidence) -> Check:
     )
 
 
-def _accounted(evidence: Evidence) -> Check:
+def accounted(evidence: Evidence) -> Check:
     """Every request is in the log once and counted once, and every one that reached a server is in its log once."""
     sent, logged = len(evidence.items), len(evidence.entries)
     tried = _answered(evidence.entries)
@@ -109,9 +109,9 @@ def _accounted(evidence: Evidence) -> Check:
             (CLIENT, f"{sent} sent"),
             (
                 GATEWAY,
-                f"{logged} in the access log, {evidence.counted} in /metrics; answered: {_placed(tried, pools)}",
+                f"{logged} in the access log, {evidence.counted} in /metrics; answered: {placed(tried, pools)}",
             ),
-            (SERVERS, f"computed: {_placed(seen, pools)}" + (f"; {strangers} without a number" if strangers else "")),
+            (SERVERS, f"computed: {placed(seen, pools)}" + (f"; {strangers} without a number" if strangers else "")),
         ),
     )
 
@@ -121,7 +121,7 @@ def _answered(entries: Iterable[Entry]) -> Counter[str]:
     return Counter(attempt.pool for entry in entries for attempt in entry.attempts if attempt.status == 200)
 
 
-def _same_pool(evidence: Evidence) -> Check:
+def same_pool(evidence: Evidence) -> Check:
     """The pool that the client was told, the one in the access log and the server that computed it are the same."""
     logged = {entry.request_id: entry.pool for entry in evidence.entries}
     seen = _servers_of(evidence)
@@ -144,7 +144,7 @@ def _same_pool(evidence: Evidence) -> Check:
     )
 
 
-def _tokens(evidence: Evidence) -> Check:
+def tokens(evidence: Evidence) -> Check:
     """Tokens per pool: the sums of the access log are the servers' own counters."""
     logged = {
         account.pool: [
@@ -188,8 +188,8 @@ def _never(evidence: Evidence, ban: Ban, concerned: Callable[[Item], bool], what
         bool(items) and bool(ban.pools) and agree and forbidden == 0 and under,
         (
             (CLIENT, f"{len(items)} sent"),
-            (GATEWAY, f"{len(bound)} bound by {ban.constraint}: {_placed(by_gateway, pools)}"),
-            (SERVERS, f"{_placed(by_servers, pools)}{_longest(longest)}"),
+            (GATEWAY, f"{len(bound)} bound by {ban.constraint}: {placed(by_gateway, pools)}"),
+            (SERVERS, f"{placed(by_servers, pools)}{_longest(longest)}"),
         ),
     )
 
@@ -210,7 +210,8 @@ def _longest(accounts: Iterable[Account]) -> str:
     )
 
 
-def _placed(counts: Mapping[str, int], pools: Iterable[str]) -> str:
+def placed(counts: Mapping[str, int], pools: Iterable[str]) -> str:
+    """Counts by pool, in words."""
     return ", ".join(f"{pool} {counts.get(pool, 0)}" for pool in pools)
 
 

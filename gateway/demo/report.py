@@ -22,7 +22,7 @@ from gateway.demo.policy import EDITED_ROUTE
 from gateway.demo.proof import Check, Evidence
 from gateway.demo.screen import LABEL_CHARS, Screen
 from gateway.demo.witness import WATERMARK
-from gateway.demo.workload import TENANTS, Item, Kind
+from gateway.demo.workload import TENANTS, Item
 
 _COUNTED = re.compile(r"^quantgate_requests_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
 _NO_FAILURE = ("ok", "client_error", "unauthorized", "not_found", "rate_limited")
@@ -128,7 +128,13 @@ def show(console: Console, result: Result) -> None:
     console.print(_edits(result))
     running = in_flight(result.edits, result.evidence.entries)
     console.print(f"{running} requests were running at the change; they ended on the generation they began with.\n")
-    _show_checks(console, result)
+    console.print(
+        "[bold]The proof[/]: three accounts of the same requests, each kept by another program. The client knows what "
+        "it sent and was told. The gateway wrote an access log. Each llama.cpp server logged and counted what it "
+        f"computed; requests carry their number in {WATERMARK}, a parameter that changes nothing and that "
+        "llama.cpp logs.",
+    )
+    show_checks(console, result.checks, len(result.evidence.items), result.took_s)
 
 
 def _table(title: str) -> Table:
@@ -168,7 +174,7 @@ def _refusals(result: Result) -> Table:
     table = _table("Refused, as they should be")
     for column in ("what", "requests", "answer"):
         table.add_column(column, overflow="fold")
-    groups: dict[tuple[Kind, int], list[str]] = {}
+    groups: dict[tuple[str, int], list[str]] = {}
     for item in result.evidence.items:
         answer = result.evidence.answers[item.number]
         if answer.status != 200:
@@ -192,14 +198,9 @@ def _edits(result: Result) -> Table:
     return table
 
 
-def _show_checks(console: Console, result: Result) -> None:
-    console.print(
-        "[bold]The proof[/]: three accounts of the same requests, each kept by another program. The client knows what "
-        "it sent and was told. The gateway wrote an access log. Each llama.cpp server logged and counted what it "
-        f"computed; requests carry their number in {WATERMARK}, a parameter that changes nothing and that "
-        "llama.cpp logs.",
-    )
-    for check in result.checks:
+def show_checks(console: Console, checks: Sequence[Check], requests: int, took_s: float) -> None:
+    """Each claim with its accounts, and how many hold."""
+    for check in checks:
         console.print()
         console.print(f"{_MARKS[check.holds]}  [bold]{escape(check.claim)}[/]")
         grid = Table.grid(padding=(0, 2))
@@ -209,9 +210,6 @@ def _show_checks(console: Console, result: Result) -> None:
         for who, says in check.accounts:
             grid.add_row("", who, escape(says))
         console.print(grid)
-    held = sum(check.holds for check in result.checks)
-    colour = "green" if result.good else "red"
-    console.print(
-        f"\n[bold {colour}]{held} of {len(result.checks)} checks hold[/]: {len(result.evidence.items)} requests in "
-        f"{result.took_s:.0f} s."
-    )
+    held = sum(check.holds for check in checks)
+    colour = "green" if held == len(checks) else "red"
+    console.print(f"\n[bold {colour}]{held} of {len(checks)} checks hold[/]: {requests} requests in {took_s:.0f} s.")

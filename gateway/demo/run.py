@@ -1,7 +1,7 @@
 """The demo from its first line to its last: weights, servers, gateway, workload with two edits, report.
 
 Owns the order of things and that all of them end. Everything that is started is on one ``ExitStack``, and signals are
-held off while it unwinds. Called by ``gateway.cli.demo``, which makes the screen and says how to keep processes from
+held before it unwinds. Called by ``gateway.cli.demo``, which makes the screen and says how to keep processes from
 outliving this one.
 """
 
@@ -20,27 +20,28 @@ from typing import Any
 import msgspec
 
 from gateway.demo import keep, report
-from gateway.demo.access import Entry, read_access_log
 from gateway.demo.client import Answer, Clients, require_openai, right
 from gateway.demo.edit import Editor, Edits, check_edits
-from gateway.demo.fleet import Fleet, FleetError, RunningServer, demo_specs, get
+from gateway.demo.fleet import Fleet, RunningServer, demo_specs
 from gateway.demo.gateway_process import GatewayOptions, GatewayProcess, PreExec
+from gateway.demo.gathering import Witnesses
 from gateway.demo.interrupt import Interrupted, Interrupts
 from gateway.demo.policy import EDITED_ROUTE, bans, compiled, find_policy, key_variable, place, with_addresses
-from gateway.demo.proof import Account, Check, Evidence, checks
+from gateway.demo.proof import Check, Evidence, checks
+from gateway.demo.rollout import chapter
 from gateway.demo.screen import Screen
 from gateway.demo.traffic import AT_ONCE, Runner, edit
 from gateway.demo.weights import cache_dir, obtain
-from gateway.demo.witness import Counters, finished, read_counters, read_sightings
-from gateway.demo.workload import STRANGER, TENANTS, Item, Step, items_of, workload
+from gateway.demo.workload import STRANGER, TENANTS, Step, items_of, workload
 
-LAST_LINES_S = 20.0
 GONE_S = 5.0
 _POLL_S = 0.1
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What ``quantgate demo`` was asked for. ``folder`` None = a temporary one, removed at the end."""
+    """What ``quantgate demo`` was asked for. ``folder`` None = a temporary one, removed at the end. ``rollout``: with
+    the second part, which sends requests for ``rollout_s`` at most.
+    """
 
     requests: int = 72
     seed: int = 7
@@ -49,6 +50,8 @@ class Options(msgspec.Struct, frozen=True):
     workers: int = 2
     keep: bool = False
     folder: Path | None = None
+    rollout: bool = True
+    rollout_s: float = 240.0
 
 
 class Stage(msgspec.Struct):
@@ -61,31 +64,60 @@ class Stage(msgspec.Struct):
     keys: dict[str, str]
 
 
-def demo(options: Options, screen: Screen, interrupts: Interrupts, before_exec: PreExec = None) -> report.Result:
-    """Run it; the result is printed too. Raises the parts' own errors, which say what to do, and ``Interrupted``."""
+def demo(options: Options, screen: Screen, interrupts: Interrupts, before_exec: PreExec = None) -> bool:
+    """Run it; True = every check holds. Raises the parts' own errors, which say what to do, and ``Interrupted``."""
     with ExitStack() as stack:
-        stack.callback(interrupts.hold)
-        stage = _set_up(options, screen, stack, before_exec)
-        steps = workload(options.requests, options.seed)
-        before = {server.spec.name: _counters(server) for server in stage.servers}
-        began = time.monotonic()
-        answers, edits = interrupts.run(_run_workload(stage, screen, steps))
-        took_s = time.monotonic() - began
-        evidence = _gather(stage, items_of(steps), answers, before)
-        result = _judge(stage, evidence, edits, took_s)
-        report.show(screen.console, result)
-        if options.keep:
-            with contextlib.suppress(Interrupted):  # that is how it ends
-                keep.show(screen.console, stage.gateway, stage.servers, stage.keys)
-                interrupts.wait(stage.gateway.check, keep.LOOK_S)
-        interrupts.hold()
+        try:
+            stage = _set_up(options, screen, stack, before_exec)
+            good = _play(stage, screen, interrupts)
+        finally:
+            interrupts.hold()
         screen.line("\nStopping the gateway and the servers.")
-        return result
+    return good
+
+
+def _play(stage: Stage, screen: Screen, interrupts: Interrupts) -> bool:
+    """Both parts, and what follows with ``--keep``."""
+    options = stage.options
+    steps = workload(options.requests, options.seed)
+    witnesses = Witnesses(stage.gateway, stage.servers, stage.folder / "servers")
+    before = witnesses.mark()
+    began = time.monotonic()
+    answers, edits = interrupts.run(_run_workload(stage, screen, steps))
+    took_s = time.monotonic() - began
+    evidence = witnesses.gather(items_of(steps), answers, before)
+    result = _judge(stage, evidence, edits, took_s)
+    report.show(screen.console, result)
+    ended: chapter.Ended | None = None
+    if options.rollout:
+        ended = chapter.run(_setting(stage, witnesses), screen, interrupts)
+    if options.keep:
+        with contextlib.suppress(Interrupted):  # that is how it ends
+            keep.show(screen.console, stage.gateway, stage.servers, stage.keys, ended)
+            interrupts.wait(stage.gateway.check, keep.LOOK_S)
+    return result.good and (ended is None or ended.good)
+
+
+def _setting(stage: Stage, witnesses: Witnesses) -> chapter.Setting:
+    """What the second part finds."""
+    options = stage.options
+    return chapter.Setting(
+        stage.gateway,
+        stage.servers,
+        stage.keys,
+        witnesses,
+        options.workers,
+        options.requests + 1,
+        options.seed,
+        options.rollout_s,
+    )
 
 
 def _set_up(options: Options, screen: Screen, stack: ExitStack, before_exec: PreExec) -> Stage:
     """Weights, servers, gateway; each is stopped by the stack."""
     policy_text = find_policy().read_text()
+    if options.rollout:
+        find_policy(chapter.POLICY)  # told now, and not after the first part
     require_openai()
     report.show_head(screen.console)
     with screen.step("weights", "SmolLM2-135M-Instruct in three precisions") as said:
@@ -165,35 +197,6 @@ async def _side_by_side(runner: Runner, editing: Coroutine[Any, Any, Edits]) -> 
 
 
 # the judgement
-
-
-def _gather(stage: Stage, items: Sequence[Item], answers: dict[int, Answer], before: dict[str, Counters]) -> Evidence:
-    """The accounts of all three. Logs are written in batches, so their last lines are waited for, within limits."""
-    access_log = stage.gateway.options.access_log
-    entries: tuple[Entry, ...] = ()
-    accounts: list[Account] = []
-    deadline = time.monotonic() + LAST_LINES_S
-    while True:
-        entries = read_access_log(access_log.read_bytes()) if access_log.exists() else ()
-        accounts = [_account(stage.folder / "servers", server, before) for server in stage.servers]
-        whole = len(entries) >= len(items) and all(finished(account.sightings) for account in accounts)
-        counted = report.requests_counted(stage.gateway.metrics())
-        if (whole and counted >= len(items)) or time.monotonic() > deadline:
-            return Evidence(items, answers, entries, accounts, counted)
-        time.sleep(_POLL_S)
-
-
-def _account(logs: Path, server: RunningServer, before: dict[str, Counters]) -> Account:
-    name = server.spec.name
-    sightings = read_sightings((logs / f"{name}.log").read_text(errors="replace"))
-    return Account(name, sightings, _counters(server).since(before[name]))
-
-
-def _counters(server: RunningServer) -> Counters:
-    try:
-        return read_counters(get(server.url, "/metrics")[1].decode())
-    except ValueError as error:
-        raise FleetError(f"server {server.spec.name} at {server.url} tells no counters any more: {error}") from error
 
 
 def _judge(stage: Stage, evidence: Evidence, edits: Edits, took_s: float) -> report.Result:

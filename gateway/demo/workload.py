@@ -51,11 +51,11 @@ class Kind(StrEnum):
 class Item(msgspec.Struct, frozen=True):
     """One request. ``number`` is carried to the server and back; ``body`` holds the client's arguments.
 
-    ``may_answer``: the statuses that are right for it.
+    ``kind``: a ``Kind``, or what another part of the demo calls it. ``may_answer``: the statuses that are right for it.
     """
 
     number: int
-    kind: Kind
+    kind: StrEnum
     tenant: str
     body: dict[str, Any]
     may_answer: frozenset[int] = OK

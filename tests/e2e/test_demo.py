@@ -1,12 +1,10 @@
-"""``quantgate demo`` from outside: it runs on real servers, its numbers add up, and nothing is left of it."""
+"""The first part of ``quantgate demo`` from outside: it runs on real servers, its numbers add up, nothing is left."""
 
 import os
 import re
 import signal
 import socket
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +12,9 @@ import orjson
 import pytest
 
 from gateway.demo.weights import cache_dir, obtain
+from tests.e2e.demo_processes import DEMO, descendants, gone, read_until, shell
 
-COMMAND = (sys.executable, "-m", "gateway", "demo", "--requests", "18", "--workers", "2")
+COMMAND = (*DEMO, "--no-rollout")
 RUN_S = 420.0
 ROW = re.compile(
     r"^ (?P<bucket>\w+/\w+/\w+) +(?P<pool>\w+) +(?P<rule>\w+)(?: \(\d\))? +(?P<requests>\d+) +(?P<ttft>\S+(?: s)?) "
@@ -52,50 +51,6 @@ def kept() -> Iterator[subprocess.Popen[str]]:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-
-
-def descendants(pid: int) -> set[int]:
-    """Every process that came of ``pid``."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                status = (entry / "stat").read_text()
-            except OSError:  # it has ended meanwhile
-                continue
-            parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
-    found, grown = {pid}, True
-    while grown:
-        more = {child for child, parent in parents.items() if parent in found} - found
-        found |= more
-        grown = bool(more)
-    return found - {pid}
-
-
-def gone(pids: set[int], within_s: float = 10.0) -> set[int]:
-    """Those of ``pids`` that still run after a while."""
-    deadline = time.monotonic() + within_s
-    while (left := {pid for pid in pids if _runs(pid)}) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return left
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
-def read_until(process: subprocess.Popen[str], text: str) -> str:
-    """The output up to a line that holds ``text``."""
-    assert process.stdout is not None
-    seen = []
-    for line in process.stdout:
-        seen.append(line)
-        if text in line:
-            return "".join(seen)
-    raise AssertionError(f"{text!r} never came:\n{''.join(seen)}")
 
 
 def test_a_reduced_run_proves_itself(finished: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -161,21 +116,6 @@ def test_kept_running_its_lines_work_and_ctrl_c_ends_it(kept: subprocess.Popen[s
     assert kept.wait(60) == 0
     assert gone(below) == set()
     assert not folder.exists()
-
-
-def shell(line: str) -> str:
-    """What a line prints, run as it was printed."""
-    done = subprocess.run(
-        ("sh", "-c", line),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd="/",
-        env={**os.environ, "EDITOR": "true"},
-    )
-    assert done.returncode == 0, (line, done.stderr)
-    return done.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -5,6 +5,8 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from gateway.demo.client import Answer, ClientError, Clients, follows_schema, require_openai, right
 from gateway.demo.workload import MODEL, Item, Kind
@@ -30,7 +32,7 @@ async def test_an_answer_is_read_to_its_end(clients: Clients, stream: bool) -> N
     item = Item(1, Kind.CHAT, "acme", {**CHAT, "stream": stream})
     answer = await clients.send(item)
     assert (answer.status, answer.error) == (200, "")
-    assert answer.text_chars > 0
+    assert answer.text
     assert (answer.ttft_s >= 0) is stream
     assert answer.took_s >= answer.ttft_s
     assert right(item, answer)
@@ -43,6 +45,31 @@ async def test_a_refusal_keeps_its_code(clients: Clients) -> None:
     assert answer.status == 404
     assert "nope" in answer.error
     assert right(item, answer)
+
+
+@pytest.mark.parametrize("good", [True, False])
+async def test_a_word_on_an_answer_is_told(good: bool) -> None:
+    """By the id that the gateway gave it, over the same client and with the same key."""
+    told = []
+
+    async def feedback(request: web.Request) -> web.Response:
+        told.append((request.headers["Authorization"], await request.json()))
+        return web.json_response({}, status=202)
+
+    app = web.Application()
+    app.router.add_post("/v1/feedback", feedback)
+    item, answer = Item(1, Kind.CHAT, "acme", dict(CHAT)), Answer(1, 200, 0.1, request_id="id-1")
+    async with TestServer(app) as server, Clients(f"http://127.0.0.1:{server.port}/v1", {"acme": "key"}) as found:
+        assert await found.judge(item, answer, good=good)
+    assert told == [("Bearer key", {"request_id": "id-1", "label": "good" if good else "bad"})]
+
+
+async def test_a_word_that_is_not_taken_is_no_error(clients: Clients) -> None:
+    """Where nobody takes feedback, or nobody is there, the application goes on."""
+    item, answer = Item(1, Kind.CHAT, "acme", dict(CHAT)), Answer(1, 200, 0.1, request_id="id-1")
+    assert not await clients.judge(item, answer, good=True)
+    async with Clients("http://127.0.0.1:1/v1", {"acme": "key"}) as found:
+        assert not await found.judge(item, answer, good=True)
 
 
 async def test_nobody_there_is_no_status() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from gateway.demo import keep
 from gateway.demo.fleet import RunningServer, ServerSpec
 from gateway.demo.gateway_process import GatewayOptions, GatewayProcess
+from gateway.demo.rollout.chapter import Ended
 
 KEYS = {"acme": "demo-acme-0123456789ab", "globex": "demo-globex-0123456789ab"}
 
@@ -45,6 +46,20 @@ def test_printed_lines_are_whole_and_short(gateway: GatewayProcess, servers: lis
         assert line in out.getvalue()
         if "curl" in line and "EDITOR" not in line:
             assert max(map(len, line.splitlines())) <= 100
+
+
+def test_after_a_rollout_it_can_be_looked_into(gateway: GatewayProcess, servers: list[RunningServer]) -> None:
+    """Where it stands, its record, and each rollback; a bucket's name is one word for the shell."""
+    ended = Ended(good=True, rollout="q4-json", rolled_back=("short/free-json/none",))
+    found = keep.rollout_lines(gateway, ended)
+    for _, line in found:
+        assert subprocess.run(["sh", "-n", "-c", line], check=False).returncode == 0, line
+        assert line.endswith("--admin 127.0.0.1:40001")
+    assert "rollout incident q4-json short/free-json/none " in found[-1][1]
+    assert len(keep.rollout_lines(gateway, Ended(good=True, rollout="q4-json", rolled_back=()))) == len(found) - 1
+    out = io.StringIO()
+    keep.show(Console(file=out, width=60), gateway, servers, KEYS, ended)
+    assert all(line in out.getvalue() for _, line in found)
 
 
 def test_a_body_is_json() -> None:

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
 import gateway
@@ -19,6 +20,7 @@ from gateway.demo.policy import (
 )
 from gateway.demo.proof import Ban
 from gateway.demo.workload import TENANTS
+from gateway.policy.load import load
 
 POLICY = Path("routing_policies/demo.yaml")
 TEXT = POLICY.read_text()
@@ -92,6 +94,16 @@ def test_every_tenants_key_comes_from_its_variable() -> None:
     """The names that the demo sets are those that the policy reads."""
     for tenant in TENANTS:
         assert f'"env:{key_variable(tenant)}"' in TEXT
+
+
+def test_the_second_parts_policy_is_the_same_but_for_what_is_new() -> None:
+    """What is served, who may call, what nothing bypasses: it can be written over the first one while that serves."""
+    first, second = (orjson.loads(load(path).document) for path in (POLICY, POLICY.with_name("demo-rollout.yaml")))
+    for section in ("models", "pools", "tenants", "constraints"):
+        assert first[section] == second[section]
+    for key in ("lengths", "output_tokens", "tools", "buckets"):
+        assert first["classify"][key] == second["classify"][key]
+    assert {"rollouts", "guards", "evidence"} <= second.keys() - first.keys()
 
 
 def test_where_the_policy_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

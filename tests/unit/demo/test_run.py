@@ -1,7 +1,9 @@
 """The parts of a run that need no server; the whole is tested from outside (``tests/e2e/test_demo.py``)."""
 
 import io
+import os
 import shutil
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from gateway.demo import run as module
-from gateway.demo.fleet import FleetError, RunningServer, ServerSpec
+from gateway.demo.fleet import FleetError
 from gateway.demo.interrupt import Interrupts
 from gateway.demo.policy import DemoPolicyError
 from gateway.demo.run import Options, demo
@@ -90,8 +92,39 @@ def test_a_folder_that_cannot_be_removed_does_not_hold_the_demo_up(
     assert tmp_path.exists()
 
 
-def test_a_server_that_is_gone_is_named() -> None:
-    """A server that tells no counters any more is an error with its name, and never a row of zeros."""
-    server = RunningServer(ServerSpec("q8", Path("m.gguf"), "m"), "http://127.0.0.1:1", 1)
-    with pytest.raises(FleetError, match="server q8 at"):
-        module._counters(server)
+def test_the_second_parts_policy_is_missed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not when the first part is over; who wants the first part alone does not need it."""
+    wanted = []
+
+    def find(name: str = "demo.yaml") -> Path:
+        wanted.append(name)
+        if name != "demo.yaml":
+            raise DemoPolicyError("run it in a checkout")
+        return Path("routing_policies") / name
+
+    def none(*_: object) -> None:
+        raise WeightsError("no network")
+
+    monkeypatch.setattr(module, "find_policy", find)
+    monkeypatch.setattr(module, "obtain", none)
+    assert attempt(Options()) == ""
+    assert "Quantgate demo" in attempt(Options(rollout=False))
+    assert wanted == ["demo.yaml", "demo-rollout.yaml", "demo.yaml"]
+
+
+def test_while_things_are_stopped_a_signal_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second Ctrl-C, or one after an error, does not leave half of the processes behind."""
+    stopped = []
+
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        stopped.append(True)
+
+    def set_up(options: Options, screen: Screen, stack: ExitStack, before_exec: object) -> None:
+        del options, screen, before_exec
+        stack.callback(stop)
+        raise FleetError("a server did not start")
+
+    monkeypatch.setattr(module, "_set_up", set_up)
+    assert attempt(Options()) == ""
+    assert stopped == [True]
