@@ -49,6 +49,7 @@ from gateway.policy.oversight import compile_oversight
 from gateway.runtimes import ADAPTERS
 
 LAG_PERIOD_S = 0.25
+LOOKS_EVERY = 4  # lag periods between looks at what changes slowly
 # After the workers have gone, what they sent last is still in the socket.
 LAST_OUTCOMES_S = 3.0
 
@@ -253,14 +254,15 @@ class Control:
         return RecordsApi(self.evidence, wall, in_force, self.probes.views)
 
     async def _measure_lag(self) -> None:
-        while True:
+        for turn in itertools.count():
             due = time.monotonic() + LAG_PERIOD_S
             await asyncio.sleep(LAG_PERIOD_S)
             now = time.monotonic()
             self.loop_lag.saw("control", max(0.0, now - due), now)
-            self.evidence.take_views(self.probes.views())
-            for index, stats in self.metrics.worker_stats.items():
-                self.loop_lag.saw(f"worker-{index}", stats.loop_lag_s, now)
+            if turn % LOOKS_EVERY == 0:
+                self.evidence.take_views(self.probes.views())
+                for index, stats in self.metrics.worker_stats.items():
+                    self.loop_lag.saw(f"worker-{index}", stats.loop_lag_s, now)
 
     def _say_ready(self) -> None:
         if self._options.ready_fd is not None:

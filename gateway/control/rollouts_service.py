@@ -124,7 +124,7 @@ class RolloutService:
             if not self.engine.restored:
                 await self._restore_from_database(now_s)
                 return
-            if now_s - self._polled_s >= POLL_S:
+            if self._is_at_work() and now_s - self._polled_s >= POLL_S:
                 self._polled_s = now_s
                 await self._poll(now_s)
             again = [self.engine.propose(at, event) for at, event in self._again.items()]
@@ -132,9 +132,13 @@ class RolloutService:
             done = await self._carry_out([found for found in again if found is not None])
             blocks = await self.sharing.exchange(self.engine, self.engine.collect(now_s), now_s)
             done += await self._carry_out(self.engine.turn(now_s, blocks))
-            if done or now_s - self._metered_s >= METERS_S:
+            if done or (self._is_at_work() and now_s - self._metered_s >= METERS_S):
                 self._metered_s = now_s
                 await self._save_meters()
+
+    def _is_at_work(self) -> bool:
+        """There is a rollout, or was one: something to hear of others, and to keep."""
+        return bool(self.engine.buckets.plans or self.engine.standings)
 
     async def _save_meters(self) -> None:
         await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))

@@ -12,7 +12,7 @@ from gateway.core.evidence import SeriesKey
 from gateway.core.rollout import Event, EventKind, State
 from gateway.model.messages import LATCHED_FILE, Rollouts, Start, Starts
 from gateway.store import rollouts
-from tests.unit.control.rollout_served import BUCKET, Served
+from tests.unit.control.rollout_served import BUCKET, OVERSIGHT, Served
 
 
 @pytest.fixture
@@ -73,6 +73,17 @@ async def test_before_the_past_is_known_workers_keep_what_they_have(served: Serv
     served.database = database
     await served.seconds(3)
     assert served.rig.at(State.STEPPING)
+
+
+async def test_without_any_rollout_nobody_is_woken(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread, no database, no file: a gateway without rollouts does not pay for them every other second."""
+    served.service.apply(msgspec.structs.replace(served.rig.table, rollouts=()), OVERSIGHT, {})
+    await served.service.turn()
+    assert served.service.engine.restored
+    monkeypatch.setattr(asyncio, "to_thread", None)
+    for _ in range(20):
+        served.now_s += 1.0
+        await served.service.turn()
 
 
 async def test_a_rollback_does_not_wait_for_a_database_and_a_beginning_does(served: Served) -> None:
