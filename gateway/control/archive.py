@@ -8,7 +8,6 @@ or two of records. Reads for the admin API go through ``engine`` in threads of t
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from gateway.control.backlog import Backlog, Rows
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Histogram
 from gateway.core.batch import Batch, ByKind, by_column
@@ -26,12 +26,12 @@ from gateway.store.engine import open_engine, url_of
 from gateway.store.inserting import Inserter
 from gateway.store.migrate import upgrade
 from gateway.store.pairs import PairRow
-from gateway.store.recording import RequestInserter, RequestRow, checked_of, kind_row, rows_of
+from gateway.store.recording import RequestInserter, checked_of, kind_row, rows_of
 from gateway.store.retention import SLICE, expire
 from gateway.store.samples import SampleRow
 
 CAPACITY = 20_000
-BATCH = 2_000  # rows of a table
+BATCH = 2_000  # rows of a table, or some more
 LINGER_S = 1.0  # how long a record waits for others to share a transaction with
 RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 WRITE_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -40,9 +40,6 @@ EXPIRE_EVERY_S = 600.0
 Row = Consequence | SampleRow | PairRow
 _TABLES: dict[type[Row], str] = {Consequence: "aftermath", SampleRow: "samples", PairRow: "pairs"}
 _REQUESTS = "requests"
-
-Rows = dict[str, list[Any]]
-"""Rows by table."""
 
 _log = structlog.get_logger("control.archive")
 
@@ -68,10 +65,8 @@ class Archive:
         self._state_dir = state_dir
         self._monotonic = monotonic
         self._wall = wall
-        # By table. A deque needs no lock, and no thread is woken for every row.
-        self._rows: dict[str, deque[Any]] = {table: deque() for table in (_REQUESTS, *_TABLES.values())}
+        self._backlog = Backlog((_REQUESTS, *_TABLES.values()), capacity)
         self._kind_rows = ByKind(lambda kind: kind_row(kind, self.running.get(kind.pool, "")))
-        self._capacity = capacity
         self._url: str | None = None
         self._deployments: dict[str, dict[str, object]] = {}
         self._retention_s = float("inf")
@@ -105,34 +100,27 @@ class Archive:
 
     def take_batch(self, batch: Batch) -> None:
         """Records of finished requests that nothing was checked of."""
-        self._queue(list(rows_of(batch, self._kind_rows.of(batch))))
+        self._queue(_REQUESTS, list(rows_of(batch, self._kind_rows.of(batch))))
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
         """Records of finished requests that came with texts."""
         found = by_column([scored.outcome for scored in batch])
         checked = checked_of([scored.inspection for scored in batch])
-        self._queue(list(rows_of(found, self._kind_rows.of(found), checked)))
+        self._queue(_REQUESTS, list(rows_of(found, self._kind_rows.of(found), checked)))
 
     def put(self, row: Row) -> None:
         """Queue one row of another table, or count it as dropped."""
-        if self._room():
-            self._rows[_TABLES[type(row)]].append(tuple(row))
-        else:
-            self.dropped.add(("queue_full",))
+        self._queue(_TABLES[type(row)], [tuple(row)])
 
-    def _queue(self, rows: list[RequestRow]) -> None:
-        taken = rows[: self._room()]
-        self._rows[_REQUESTS].extend(taken)
-        if len(taken) < len(rows):
-            self.dropped.add(("queue_full",), len(rows) - len(taken))
-
-    def _room(self) -> int:
-        return max(0, self._capacity - self.waiting)
+    def _queue(self, table: str, rows: list[Any]) -> None:
+        lost = self._backlog.add(table, rows)
+        if lost:
+            self.dropped.add(("queue_full",), lost)
 
     @property
     def waiting(self) -> int:
         """Rows that wait to be written."""
-        return sum(map(len, self._rows.values()))
+        return len(self._backlog)
 
     def stop(self, within_s: float) -> None:
         """Write what is waiting, within a time. Blocks; call it from a thread."""
@@ -181,11 +169,9 @@ class Archive:
 
     def _take(self) -> Rows:
         """What came within ``LINGER_S``, or at once if that is a batch already; empty if nothing came."""
-        if max(map(len, self._rows.values())) < BATCH:
+        if len(self._backlog) < BATCH:
             self._stop.wait(LINGER_S)
-        return {
-            table: [rows.popleft() for _ in range(min(BATCH, len(rows)))] for table, rows in self._rows.items() if rows
-        }
+        return self._backlog.take(BATCH)
 
     def _open(self) -> bool:
         self._close()

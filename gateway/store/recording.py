@@ -6,8 +6,8 @@ control's archive.
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from itertools import repeat
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
@@ -26,15 +26,17 @@ _CONSTRAINTS = Kind.__struct_fields__.index("constraints")
 _FACT_COLUMNS = (
     *("kind", "request_id", "at", "attempts", "queue_s", "overhead_s", "ttft_s", "first_to_last_s", "longest_gap_s"),
     *("total_s", "prompt_tokens_estimated", "prompt_tokens", "cached_tokens", "completion_tokens", "events"),
-    *("bytes_in", "bytes_out", "temperature", "conversation", "trace_id", "score", "failures", "findings"),
+    *("bytes_in", "bytes_out", "temperature", "conversation", "trace_id"),
 )
-_AT = _FACT_COLUMNS.index("at")
+# Left to their defaults, and out of the row, where nothing was checked: a null takes the driver longer than all others.
+_CHECKED_COLUMNS = ("score", "failures", "findings")
+_at = itemgetter(_FACT_COLUMNS.index("at"))
 _JSON = msgspec.json.Encoder()
 
 _fit_kind = fitting(request_kinds, _KIND_COLUMNS)
 
 
-class KindRow(NamedTuple):
+class KindRow(msgspec.Struct, frozen=True, eq=False):
     """A kind and what runs in its pool. ``number`` is a digest of it: all gateways of a database give it the same."""
 
     number: int
@@ -56,15 +58,14 @@ def kind_row(kind: Kind, deployment: str) -> KindRow:
     return KindRow(int.from_bytes(digest) >> 1, row)  # both databases count with a sign
 
 
-def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | None = None) -> Iterable[RequestRow]:
-    """A batch's rows, ``kinds`` being that of each; ``checked`` holds the last three columns."""
+def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()] = ()) -> Iterable[RequestRow]:
+    """A batch's rows, ``kinds`` being that of each; ``checked`` are the columns of what was checked."""
     known = list(kinds)
-    score, failures, findings = checked if checked is not None else (repeat(None), repeat(""), repeat("[]"))
-    facts = zip(  # noqa: B905 - what was not checked repeats without end
+    facts = zip(
         [kind.number for kind in known],
         batch.request_id,
         batch.at,
-        _JSON.encode_lines(batch.attempts).decode().split("\n"),
+        _JSON.encode_lines(batch.attempts).decode().split("\n")[:-1],
         batch.queue_s,
         batch.overhead_s,
         batch.ttft_s,
@@ -81,9 +82,8 @@ def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | None = No
         batch.temperature,
         batch.conversation,
         batch.trace_id,
-        score,
-        failures,
-        findings,
+        *checked,
+        strict=True,
     )
     return zip(known, facts, strict=True)
 
@@ -112,26 +112,30 @@ class RequestInserter:
         anew = 'ON CONFLICT (id) DO UPDATE SET "at" = excluded."at"'
         self._kinds = Inserter(engine, request_kinds, ("id", "at", *_KIND_COLUMNS), anew)
         self._facts = Inserter(engine, request_facts, _FACT_COLUMNS)
+        self._checked = Inserter(engine, request_facts, (*_FACT_COLUMNS, *_CHECKED_COLUMNS))
         self._told_at: dict[int, float] = {}
         self.refusals = self._facts.refusals
 
     def fitted(self, row: RequestRow) -> RequestRow:
         """The row with texts that any database takes."""
         kind, fact = row
-        return kind, self._facts.fitted(fact)
+        return kind, (self._checked if len(fact) > len(_FACT_COLUMNS) else self._facts).fitted(fact)
 
     def add(self, rows: Sequence[RequestRow]) -> None:
         """Insert all rows in one transaction, or none."""
         if not rows:
             return
-        newest = max(fact[_AT] for _, fact in rows)
+        of_kind, facts = zip(*rows, strict=True)
+        checked = [fact for fact in facts if len(fact) > len(_FACT_COLUMNS)]
+        plain = [fact for fact in facts if len(fact) == len(_FACT_COLUMNS)] if checked else facts
+        newest = max(map(_at, facts))
         due = newest - REFRESH_S
-        told_at = self._told_at.get
-        kinds = {kind.number: kind for kind, _ in rows if told_at(kind.number, due) <= due}
+        kinds = {kind.number: kind for kind in set(of_kind) if self._told_at.get(kind.number, due) <= due}
         with self._engine.begin() as connection:
             # In one order everywhere: two gateways that tell the same kinds must not wait for each other.
             self._kinds.put(connection, [(number, newest, *kinds[number].values) for number in sorted(kinds)])
-            self._facts.put(connection, [fact for _, fact in rows])
+            self._facts.put(connection, plain)
+            self._checked.put(connection, checked)
         if len(self._told_at) + len(kinds) > KINDS_MOST:
             self._told_at.clear()
         self._told_at.update(dict.fromkeys(kinds, newest))

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from gateway.core.batch import by_column
-from gateway.model.outcome import Kind
+from gateway.model.outcome import Attempt, Kind
 from gateway.store import recording as module
 from gateway.store.recording import REFRESH_S, RequestInserter, kind_row, rows_of
 from gateway.store.records import Filter, page
@@ -23,7 +23,7 @@ def kinds(engine: Engine) -> list[float]:
 def test_every_column_is_filled() -> None:
     """None is left to a default by mistake."""
     assert {"id", "at", *module._KIND_COLUMNS} == set(request_kinds.c.keys())
-    assert {"id", *module._FACT_COLUMNS} == set(request_facts.c.keys())
+    assert {"id", *module._FACT_COLUMNS, *module._CHECKED_COLUMNS} == set(request_facts.c.keys())
 
 
 def test_a_kind_is_stored_once(engine: Engine) -> None:
@@ -86,6 +86,14 @@ def test_texts_that_a_client_made_up_fit(engine: Engine) -> None:
     kind, fact = row_of(Record(make_outcome(trace_id="t" * 500)))
     fitted = RequestInserter(engine).fitted((kind, fact))
     assert fitted == (kind, tuple("t" * 32 if value == "t" * 500 else value for value in fact))
+
+
+def test_a_name_may_hold_any_character(engine: Engine) -> None:
+    """Attempts are written a line each, and a separator of lines in a name is none."""
+    attempts = [(Attempt(f"p{odd}", "e", 200, "", 0.0, 1.0),) for odd in ("\u2028", "\x85", "\n", "\x0c")]
+    put(engine, *(Record(make_outcome(attempts=one)) for one in attempts))
+    found = [msgspec.json.decode(row["attempts"])[0][0] for row in page(engine, Filter())]
+    assert found == [one[0].pool for one in reversed(attempts)]
 
 
 def test_a_batch_is_one_row_each(engine: Engine) -> None:
