@@ -5,27 +5,30 @@ equal and nobody has a file open for writing; what is loaded is those very bytes
 applied. Loading and compiling run in a thread. Changes that arrive meanwhile end in one more round, so a storm of edits
 becomes as many publications as can be made, each of a complete set.
 
-Files are looked at twice a second, and more often while somebody edits them. Notices of the file system would tell of a
-change a moment sooner, at the price of a wake-up for every write beside the policy: a database and a log there write
-all the time.
+Files are glanced at twice a second, and looked at more often while somebody edits them. Notices of the file system
+would tell of a change a moment sooner, at the price of a wake-up for every write beside the policy: a database and a
+log there write all the time.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import structlog
 
+from gateway.control.glance import Glance
 from gateway.control.publisher import Publisher, RefusedError
 from gateway.control.watch import Reading, read_policy_files
 from gateway.errors import PolicyError, PolicyRejectedError
 from gateway.policy.document import Snapshot
 from gateway.policy.load import Loaded
 
-POLL_S = 0.5  # a look costs about 0.2 ms
+POLL_S = 0.5
+LOOK_S = 10.0  # whatever the glances say: a file system may not tell everything
 SETTLE_S = 0.1
 # Whoever edits once edits again: after a change files are looked at every SETTLE_S for this many looks.
 ATTENTIVE_LOOKS = 50
@@ -98,6 +101,7 @@ class Reloader:
         self._tried: Reading | None = None
         self._retry_in_s: float | None = None
         self._attentive_looks = 0
+        self._glance: Glance | None = None
 
     async def first(self) -> ReloadReport:
         """Load once, now; for the start of control."""
@@ -111,18 +115,28 @@ class Reloader:
         self._nudged.set()
 
     async def run(self) -> None:
-        """Look now and then, and when nudged, until cancelled."""
-        while True:
-            wait_s = self._poll_s
-            if self._attentive_looks > 0:
-                self._attentive_looks -= 1
-                wait_s = min(self._settle_s, self._poll_s)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._nudged.wait()
-            self._nudged.clear()
-            forced, self._forced = self._forced or self._retry_due(wait_s), False
-            await self._attempt(forced=forced)
+        """Look when a glance found something, now and then, and when nudged, until cancelled."""
+        loop = asyncio.get_running_loop()
+        nudge = partial(loop.call_soon_threadsafe, self._nudged.set)
+        self._glance = glance = Glance(self.path, nudge, self._wall, self._poll_s)
+        glance.start()
+        try:
+            while True:
+                wait_s = self._next_look_s()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._nudged.wait()
+                self._nudged.clear()
+                forced, self._forced = self._forced or self._retry_due(wait_s), False
+                await self._attempt(forced=forced)
+        finally:
+            glance.stop()
+
+    def _next_look_s(self) -> float:
+        if self._attentive_looks > 0:
+            self._attentive_looks -= 1
+            return min(self._settle_s, self._poll_s)
+        return LOOK_S if self._retry_in_s is None else self._poll_s
 
     def _retry_due(self, waited_s: float) -> bool:
         if self._retry_in_s is None:
@@ -180,7 +194,10 @@ class Reloader:
             found = again
 
     async def _read(self) -> Reading:
-        return await asyncio.to_thread(read_policy_files, self.path, self._extra_files())
+        extra = tuple(self._extra_files())
+        if self._glance is not None:
+            self._glance.extra = extra
+        return await asyncio.to_thread(read_policy_files, self.path, extra)
 
     def _tell(self, result: ReloadResult, message: str, findings: Sequence[PolicyError] = ()) -> None:
         report = ReloadReport(result=result, at=self._wall(), message=message, findings=tuple(findings))
