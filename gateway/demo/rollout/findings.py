@@ -46,7 +46,8 @@ def phases(found: Found) -> tuple[Phase, ...]:
     """Every phase of every way. A request belongs to the phase in which it arrived, by the gateway's clock."""
     arrived = {entry.request_id: entry.at.timestamp() for entry in found.evidence.entries}
     made: list[Phase] = []
-    for way, events in found.events.items():
+    for way in Way:
+        events = found.events.get(way, ())
         of_way = [sent for sent in found.sent if sent.request.way is way and sent.answer.request_id in arrived]
         for began, ended in zip((None, *events), (*events, None), strict=True):
             since = began.at if began is not None else 0.0

@@ -22,6 +22,7 @@ from gateway.demo.screen import LABEL_CHARS, Screen
 PLAIN_EVERY_S = 10.0
 WIDE_COLUMNS = 100
 _BAR = 8
+_STIRRED = 0.01
 _COLOURS = {"promoted": "bold green", "rolled_back": "bold red", "stepping": "bold", "holding": "bold yellow"}
 
 Buckets = Mapping[Way, Bucket]
@@ -45,10 +46,12 @@ class Board:
         """A decision of the gateway, with the words that it put on record."""
         colour = _COLOURS.get(event.after, "bold")
         count = tally.answers[way, self._candidate]
-        after = f" after {tally.of(way)} answers, {count} of them by {self._candidate}" if tally.of(way) else ""
-        self._screen.labelled("", f"[{colour}]{TITLES[way]}: {self._candidate} {escape(event.title)}[/]{after}")
-        if event.event != "begin":
-            self._screen.labelled("", f"[dim]{escape(event.reason)}[/]")
+        line = f"[{colour}]{TITLES[way]}: {self._candidate} {escape(event.title)}[/]"
+        if event.event == "begin":
+            self._screen.labelled("", line)
+            return
+        self._screen.labelled("", f"{line} after {tally.of(way)} answers, {count} of them by {self._candidate}")
+        self._screen.labelled("", f"[dim]{escape(event.reason)}[/]")
 
     def show(self, buckets: Buckets, tally: Tally, took_s: float) -> None:
         """How it stands now."""
@@ -65,7 +68,7 @@ class Board:
         if not bucket.guards:
             return said
         worst = max(bucket.guards, key=lambda guard: guard.suspicion)
-        if worst.against:
+        if worst.against > _STIRRED:
             return f"{said}; {worst.series} {_bad(worst)}, suspicion {worst.suspicion:.1f} (0 = out)"
         least = min(bucket.guards, key=lambda guard: guard.log_evidence)
         return f"{said}; {least.series} {_bad(least)}, evidence {number(least.e_value)} ({least.enough:.0f} = enough)"

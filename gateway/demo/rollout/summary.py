@@ -30,7 +30,11 @@ def show_head(screen: Screen, policy: Policy, plan: Rollout, generations: tuple[
     candidate, baseline = plan.candidate, plan.baseline
     shares = ", ".join(percent(stage.share_bp) for stage in plan.stages)
     guards = [policy.guards[name] for name in plan.guards]
-    limits = ", ".join(f"{guard.name} ≤ {guard.limit * 100:g} %" for guard in guards if guard.limit is not None)
+    by_limit: dict[float, list[str]] = {}
+    for guard in guards:
+        if guard.limit is not None:
+            by_limit.setdefault(guard.limit, []).append(guard.name)
+    limits = "; ".join(f"{', '.join(names)} ≤ {limit * 100:g} %" for limit, names in by_limit.items())
     screen.line(
         f"\n[bold]The second part: a rollout.[/] {candidate} is to take over two kinds of requests from {baseline}. "
         "The gateway judges each kind by itself, while requests run.\n"
@@ -39,10 +43,12 @@ def show_head(screen: Screen, policy: Policy, plan: Rollout, generations: tuple[
         (
             "requests",
             f"notes to be turned into JSON, {at_once} at a time: “{escape(_EXAMPLE.text)}” Some come with a schema "
-            "that lists the cities, some in free form. The application knows what is right, and tells by /v1/feedback.",
+            "that lists the cities, some in free form. The application knows what is right, and says so by "
+            "/v1/feedback.",
         ),
         ("policy", f"generation {generations[0]} → {generations[1]}: routing_policies/demo-rollout.yaml"),
-        ("", f"{candidate} gets {shares} of the conversations, as far as its guards let it: {escape(limits)}"),
+        ("", f"{candidate} gets {shares} while its guards allow: {escape(limits)}"),
+        ("", "[dim]errors: the pool fails · cut-off: the token limit ends it · wrong: by the application's word[/]"),
         (
             "judge",
             "[bold]suspicion[/] grows with faults beyond a limit. It is a logarithm, a stage begins with -5, and at 0 "
@@ -85,7 +91,7 @@ def _phases(found: Found) -> Table:
     )
     table.add_column("requests of", no_wrap=True)
     table.add_column(f"{candidate} gets", no_wrap=True)
-    for column in ("requests", f"by {candidate}", f"wrong: {candidate}", baseline):
+    for column in ("sent", f"by {candidate}", f"wrong: {candidate}", baseline):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("then", no_wrap=True)
     before: Way | None = None
@@ -98,7 +104,7 @@ def _phases(found: Found) -> Table:
             str(phase.by_candidate),
             _of(phase.wrong_candidate, phase.by_candidate),
             _of(phase.wrong_baseline, by_baseline),
-            escape(phase.ended.title) if phase.ended is not None else "[dim]the end[/]",
+            _then(phase.ended),
         )
         before = phase.way
     return table
@@ -107,10 +113,15 @@ def _phases(found: Found) -> Table:
 def _share(began: Event | None) -> str:
     """What the candidate gets in a phase."""
     if began is None:
-        return "nothing yet"
-    if began.after == PROMOTED:
-        return "all but the control"
+        return "not yet"
     return percent(began.share_bp) if began.share_bp > 0 else "nothing"
+
+
+def _then(ended: Event | None) -> str:
+    """What ended a phase: another share, or a decision."""
+    if ended is None:
+        return "[dim]the end[/]"
+    return percent(ended.share_bp) if ended.after == "stepping" else escape(ended.title)
 
 
 def _of(part: int, whole: int) -> str:

@@ -16,7 +16,7 @@ AFTER = 20
 """Requests of each way once it is decided, for the proof."""
 # Most are of the way that has to be proven good, which takes more answers than finding a bad one out.
 _WEIGHTS = {Way.SCHEMA: 2.0, Way.FREE: 1.0}
-_DECIDED_WEIGHT = 0.4
+_DECIDED_WEIGHT = 0.25
 
 
 class Decision(msgspec.Struct, frozen=True):
