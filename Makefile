@@ -42,7 +42,7 @@ interpreted: ## Take the compiled modules away: what runs is the source as it st
 	@find gateway -name '*.so' -delete
 	@rm -f $(COMPILED)
 
-demo: $(COMPILED) ## Three real llama.cpp pools, the gateway, a mixed workload, a report
+demo: $(COMPILED) ## Three real llama.cpp pools, the gateway, a mixed workload, a report, a rollout live
 	$(BIN)/quantgate demo $(DEMO_ARGS)
 
 test: $(COMPILED) ## Lint, types, layers and every test that fits into 15 minutes
