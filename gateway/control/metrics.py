@@ -144,12 +144,12 @@ class Metrics:
 
     def take_losses(self, message: OutcomesArrived) -> None:
         """Count what a worker says that it lost."""
-        if message.dropped:
-            self.dropped.add((str(message.worker),), message.dropped)
+        self.dropped.add((str(message.worker),), message.dropped)
 
     def take_stats(self, message: Stats) -> None:
-        """A worker's gauges replace its last ones."""
+        """A worker's gauges replace its last ones. A rate needs the series of its losses before there are any."""
         self.worker_stats[message.worker] = message
+        self.dropped.add((str(message.worker),), 0)
 
     def forget_worker(self, worker: int) -> None:
         """A dead worker has no gauges."""

@@ -239,7 +239,7 @@ def test_samples_are_replayed_to_chosen_pools(served: Gateway, tmp_path: Path) -
     state = str(served.folder / "state")
     out = tmp_path / "out.jsonl"
     arguments = ["replay", "--samples", "--state-dir", state, "--config", str(served.config), "--to", "base,cand"]
-    command(*arguments, code=2, QUANTGATE_SAMPLES_KEY="")
+    command(*arguments, "--samples-key", "env:NO_KEY_HERE", code=2)
     told = json.loads(command(*arguments, "--noise", "--json", "-o", str(out), QUANTGATE_SAMPLES_KEY=KEY))
     base, cand, again = told["pools"]
     assert base["sent"] == cand["sent"] == again["sent"] > 0
