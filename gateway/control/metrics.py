@@ -80,7 +80,7 @@ class Metrics:
         )
         self.dropped = Counter(
             "quantgate_dropped_outcomes_total",
-            "OutcomesArrived a worker lost because its buffer to control was full.",
+            "Outcomes a worker lost because its buffer to control was full.",
             ("worker",),
         )
         self.ttft = Histogram(
