@@ -48,8 +48,8 @@ from gateway.policy.load import load_snapshot
 from gateway.policy.oversight import compile_oversight
 from gateway.runtimes import ADAPTERS
 
-LAG_PERIOD_S = 0.25
-LOOKS_EVERY = 4  # lag periods between looks at what changes slowly
+LAG_PERIOD_S = 0.5
+LOOKS_EVERY = 2  # lag periods between looks at what changes slowly
 # After the workers have gone, what they sent last is still in the socket.
 LAST_OUTCOMES_S = 3.0
 

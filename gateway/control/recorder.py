@@ -16,8 +16,8 @@ from gateway.control.series import Counter
 from gateway.core.batch import Batch, Kinds
 from gateway.model.messages import OutcomesArrived
 
-GATHER_S = 0.25  # how long an outcome waits for others at most
-GATHER_MOST_BYTES = 128 * 1024  # some 400 outcomes, which hold the loop for a few milliseconds
+GATHER_S = 0.5  # how long an outcome waits for others at most
+GATHER_MOST_BYTES = 256 * 1024  # some 800 outcomes, which hold the loop for several milliseconds
 
 Subscriber = Callable[[Batch], None]
 LossSubscriber = Callable[[OutcomesArrived], None]
