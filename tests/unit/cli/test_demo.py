@@ -1,7 +1,6 @@
 """The command's exit statuses and words; what it runs is tested from outside (``tests/e2e/test_demo.py``)."""
 
 import signal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, outcome: BaseException | bool) -> 
         asked.append(options)
         if isinstance(outcome, BaseException):
             raise outcome
-        return SimpleNamespace(good=outcome)
+        return outcome
 
     monkeypatch.setattr(command, "run", run)
     return asked

@@ -32,7 +32,7 @@ routes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for file in Path("routing_policies").glob("*-*.yaml"):
+    for file in Path("routing_policies").glob("[0-9]*.yaml"):
         shutil.copy(file, tmp_path / file.name)
     return tmp_path
 
