@@ -24,7 +24,7 @@ from gateway.control.latency import Latency
 from gateway.control.metrics import Metrics
 from gateway.control.recorder import GATHER_S
 from gateway.control.rollouts import Engine
-from gateway.control.scoring import Scored, Scoring
+from gateway.control.scoring import Scoring
 from gateway.core.batch import Kinds
 from gateway.core.evidence import Budget
 from gateway.core.rollout import Headroom
@@ -113,7 +113,7 @@ def _measured(folder: Path, table: Table) -> Stopwatch:
         watch.time("rollout, announced", count, rollouts.take_starts, starts)
         outcomes = watch.time("rollout, as objects", count, batch.outcomes)
         watch.time("rollout, finished", count, rollouts.take_outcomes, outcomes, now)
-        watch.time("rollout, unchecked", count, rollouts.take_scored, [Scored(one) for one in outcomes], now)
+        watch.time("rollout, unchecked", count, rollouts.take_unchecked, outcomes)
         watch.time("rollout, turn", count, rollouts.turn, now)
     archive.stop(10.0)
     return watch

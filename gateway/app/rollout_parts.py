@@ -24,7 +24,6 @@ from gateway.control.rollouts_gauges import rollout_families
 from gateway.control.rollouts_room import Room
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_world import Edges, World
-from gateway.control.scoring import Scored
 from gateway.control.series import Counter, Family
 from gateway.control.webhooks import Webhooks
 from gateway.core.batch import Batch
@@ -95,7 +94,7 @@ class RolloutParts:
         self._evidence.scoring.subscribe(
             "rollouts",
             lambda scored: engine.take_scored(scored, wall()),
-            lambda batch: engine.take_scored([Scored(outcome) for outcome in _taking_part(batch)], wall()),
+            lambda batch: engine.take_unchecked(_taking_part(batch)),
         )
         self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, wall()))
         self._evidence.pairing.subscribe(

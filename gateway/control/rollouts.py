@@ -68,6 +68,7 @@ class Engine:
         self._surroundings = surroundings
         self._fingerprint = b""
         self._waiting: JudgeState | None = None
+        self._starts: dict[tuple[str, str, int], int] = {}
         self._incidents: dict[Key, float] = {}
 
     @property
@@ -132,21 +133,41 @@ class Engine:
     # what happens to requests
 
     def take_starts(self, message: Starts) -> None:
-        """Dispatches that workers announce."""
+        """Dispatches that workers announce. They are told to the judge before anything that became of them."""
         for start in message.counts:
+            at = (start.bucket, start.pool, start.second)
+            self._starts[at] = self._starts.get(at, 0) + start.number
+
+    def _announce(self) -> None:
+        starts, self._starts = self._starts, {}
+        for (bucket, pool, second), number in starts.items():
             told: set[SeriesKey] = set()  # two rollouts of a bucket may have one baseline
-            for run in self.buckets.of(start.bucket):
-                run.feed.start(start.second, start.pool, start.number, told)
+            for run in self.buckets.of(bucket):
+                run.feed.start(second, pool, number, told)
 
     def take_outcomes(self, batch: Sequence[Outcome], now_s: float) -> None:
         """Finished requests, as they come from the workers."""
+        self._announce()
+        by_run: dict[Run, list[Outcome]] = {}
         for outcome in batch if self.restored else ():
             run = self.buckets.met(self.judge, outcome, now_s) if outcome.kind.rollout else None
             if run is not None:
-                run.feed.take_outcome(outcome)
+                by_run.setdefault(run, []).append(outcome)
+        for run, outcomes in by_run.items():
+            run.feed.take_outcomes(outcomes)
+
+    def take_unchecked(self, batch: Sequence[Outcome]) -> None:
+        """The same requests, where nobody will look into the answers."""
+        by_run: dict[Run, list[Outcome]] = {}
+        for outcome in batch:
+            run = self.buckets.known(outcome)
+            if run is not None:
+                by_run.setdefault(run, []).append(outcome)
+        for run, outcomes in by_run.items():
+            run.feed.take_unchecked(outcomes)
 
     def take_scored(self, batch: Sequence[Scored], now_s: float) -> None:
-        """The same requests once they were checked, or will not be."""
+        """The same requests, with texts, once they were checked or will not be."""
         for scored in batch:
             run = self.buckets.known(scored.outcome)
             if run is not None:
@@ -173,6 +194,7 @@ class Engine:
 
     def collect(self, now_s: float) -> list[KeyedBlock]:
         """Blocks that are ripe here, for a turn that feeds what all gateways saw of them."""
+        self._announce()
         for run in self.runs.values():
             guarded(self.faults, run, partial(run.feed.advance, now_s))
         return self.judge.collect(now_s)

@@ -61,11 +61,17 @@ def _advancing(run: Run, moment: Moment) -> Iterator[Event]:
 
 def _verdict(run: Run, now_s: float) -> Iterator[Event]:
     """Whether the stage is passed, or its time is up. No data is never a pass."""
-    asked = [judged for judged in run.judged(now_s) if judged.asked]
-    if asked and all(judged.verdict.outcome is Outcome.PASS for judged in asked):
+    late = now_s - run.standing.stage_since_s > run.stage.most_s
+    asked: list[Judged] = []
+    for judged in run.judged(now_s):
+        if judged.asked:
+            if judged.verdict.outcome is not Outcome.PASS and not late:
+                return  # as nearly always: the first guard that has not seen enough says it for all
+            asked.append(judged)
+    missing = [judged for judged in asked if judged.verdict.outcome is not Outcome.PASS]
+    if asked and not missing:
         yield Event(EventKind.PASS, now_s, _words(asked))
-    elif now_s - run.standing.stage_since_s > run.stage.most_s:
-        missing = [judged for judged in asked if judged.verdict.outcome is not Outcome.PASS]
+    elif late:
         words = _words(missing) or "no guard of the rollout is fed in this stage"
         yield Event(EventKind.TIMEOUT, now_s, f"not enough evidence after {run.stage.most_s:.0f} s: {words}")
 

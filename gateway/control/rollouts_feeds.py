@@ -12,20 +12,20 @@ import msgspec
 
 from gateway.control import guards, worth
 from gateway.control.guards import Shape, Source, Wanted
+from gateway.control.rollouts_booking import Booking
+from gateway.control.rollouts_latencies import Latencies
 from gateway.control.rollouts_margins import Margins
 from gateway.control.rollouts_pairs import PairFeed
 from gateway.core.consequence import Consequence
 from gateway.core.consequence import Kind as ConsequenceKind
 from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
 from gateway.core.evidence.blocks import BAD, GOOD
-from gateway.core.evidence.latency import ControlQuantile, is_slow, is_slow_for_arm
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.evidence.sessions import SessionVote, SessionVotes
 from gateway.core.evidence.shares import FirstFailures
-from gateway.core.evidence.timeline import block_number
 from gateway.core.evidence.turns import Turns
 from gateway.core.quality import Inspection
-from gateway.model.outcome import Outcome
+from gateway.model.outcome import Attempt, Outcome
 from gateway.model.pair import Pair
 from gateway.model.proving import Rollout
 
@@ -49,9 +49,21 @@ class BucketFeed:
         self.turns = Turns()
         self.shadowing = False
         self._judge = judge
+        self._booking = Booking(judge, bucket)
+        # By any equal string the plan's own, which is quick to find in a dict.
+        self._pools = {pool: pool for pool in (plan.candidate, plan.baseline)}
         self._by_source: dict[Source, list[Wanted]] = {}
         for one in self.wanted:
             self._by_source.setdefault(one.source, []).append(one)
+        attempts = self._by_source.get(Source.ATTEMPTS, ())
+        self._plain_attempts = [one for one in attempts if _is_plain(one)]
+        self._other_attempts = [one for one in attempts if not _is_plain(one)]
+        self._unscored = [
+            one
+            for source in (Source.CHECKS, Source.HARD_ANSWERS)
+            for one in self._by_source.get(source, ())
+            if one.spec.announced and _is_plain(one) and not _by_conversation(one)
+        ]
         self._announced = [
             one for one in self.wanted if one.spec.announced and one.shape is Shape.RATE and one.stages != "shadow"
         ]
@@ -59,9 +71,7 @@ class BucketFeed:
         self._sessions: dict[SeriesKey, SessionVotes] = {}
         self._first = {one.name: FirstFailures() for one in self.wanted if one.shape is Shape.SHARE}
         self._margins = {one.name: Margins(one, now_s) for one in self.wanted if one.shape is Shape.MARGIN}
-        self._quantiles: dict[str, ControlQuantile] = {}
-        for one in self._by_source.get(Source.LATENCY, []):
-            self._quantiles.setdefault(one.guard.name, ControlQuantile(one.guard.quantile or 0.99))
+        self._latencies = Latencies(self._by_source.get(Source.LATENCY, ()))
 
     def key(self, one: Wanted, pool: str) -> SeriesKey:
         """The series of a pool."""
@@ -88,29 +98,48 @@ class BucketFeed:
                     told.add(key)
                     self._judge.announce(key, second, number)
 
-    def take_outcome(self, outcome: Outcome) -> None:
-        """What is known without looking into the answer: errors and latencies, of every attempt."""
-        second = int(outcome.at)
-        self.turns.see(outcome.conversation or outcome.request_id, second)
-        for attempt in outcome.attempts:
-            pool = attempt.pool
-            if not self._is_mine(pool):
-                continue
-            self.seen[pool] = self.seen.get(pool, 0) + 1
-            value = worth.attempt_value(outcome, attempt)
-            for one in self._by_source.get(Source.ATTEMPTS, ()):
-                self._book(one, pool, second, value, outcome)
-            for one in self._by_source.get(Source.LATENCY, ()):
-                latency = worth.latency_of(one.guard.metric, outcome, attempt)
-                slow = worth.timed_out(attempt) and one.guard.metric in ("ttft", "total")
-                self._book_latency(one, pool, second, latency, outcome, slow=slow)
+    def take_outcomes(self, outcomes: Iterable[Outcome]) -> None:
+        """What is known without looking into the answers: errors and latencies, of every attempt."""
+        by_latency = self._by_source.get(Source.LATENCY, ())
+        alike: dict[tuple[str, int, float | None], int] = {}
+        for outcome in outcomes:
+            second = int(outcome.at)
+            self.turns.see(outcome.conversation or outcome.request_id, second)
+            for attempt in outcome.attempts:
+                pool = self._pools.get(attempt.pool)
+                if pool is None:
+                    continue
+                self.seen[pool] = self.seen.get(pool, 0) + 1
+                value = worth.attempt_value(outcome, attempt)
+                if value:
+                    for one in self._plain_attempts:
+                        self._book_plain(one, pool, second, value, outcome.request_id)
+                else:
+                    alike[pool, second, value] = alike.get((pool, second, value), 0) + 1
+                for one in self._other_attempts:
+                    self._book(one, pool, second, value, outcome)
+                for one in by_latency:
+                    self._book_latency(one, pool, second, outcome, attempt)
+        for (pool, second, value), number in alike.items():
+            for one in self._plain_attempts:
+                self._book_plain(one, pool, second, value, number=number)
+        self._booking.settle()
+
+    def take_unchecked(self, outcomes: Iterable[Outcome]) -> None:
+        """That nobody will look into these answers: that resolves the requests too."""
+        for outcome in outcomes if self._unscored else ():
+            for attempt in outcome.attempts:
+                pool = self._pools.get(attempt.pool)
+                for one in self._unscored if pool is not None else ():
+                    self._book_plain(one, attempt.pool, int(outcome.at), None)
+        self._booking.settle()
 
     def take_checked(self, outcome: Outcome, inspection: Inspection | None, now_s: float) -> None:
         """What the checks found, or that nobody looked: that resolves the request too."""
         second = int(outcome.at)
         for number, attempt in enumerate(outcome.attempts, start=1):
-            pool = attempt.pool
-            if not self._is_mine(pool):
+            pool = self._pools.get(attempt.pool)
+            if pool is None:
                 continue
             # Only the last attempt's answer reached anybody, and only that was looked at.
             found = inspection if number == len(outcome.attempts) and not attempt.failure else None
@@ -126,6 +155,7 @@ class BucketFeed:
                     self._book(one, pool, second, value, outcome)
             for one in self._by_source.get(Source.HARD_ANSWERS, ()):
                 self._book(one, pool, second, worth.hard_answer_value(found), outcome)
+        self._booking.settle()
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
         """Feedback is its own guard; a failed or repeated tool call is one more bad turn of its conversation."""
@@ -142,6 +172,7 @@ class BucketFeed:
                     conversation = subject.conversation or subject.request_id
                     self._turn(one, subject.pool, conversation, second, value=bad, now_s=now_s)
                     self._blame(one, bad, subject.pool, subject.request_id)
+        self._booking.settle()
 
     def take_pair(
         self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
@@ -162,6 +193,7 @@ class BucketFeed:
         for key, sessions in self._sessions.items():
             for vote in sessions.finished(now_s):
                 self._vote(key, vote)
+        self._booking.settle()
         for one in self.wanted:
             if one.shape is Shape.MARGIN:
                 for loss, count in self._margins[one.name].ripe(now_s):
@@ -177,10 +209,10 @@ class BucketFeed:
     # booking
 
     def _is_mine(self, pool: str) -> bool:
-        return pool in (self.plan.candidate, self.plan.baseline)
+        return pool in self._pools
 
     def _book(self, one: Wanted, pool: str, second: int, value: float | None, outcome: Outcome) -> None:
-        if one.shape not in (Shape.SHARE, Shape.MARGIN):
+        if _is_plain(one):
             self._book_plain(one, pool, second, value, outcome.request_id)
             return
         if value is None:
@@ -191,36 +223,26 @@ class BucketFeed:
             self._margins[one.name].add(second, value, candidate=pool == self.plan.candidate)
         self._blame(one, value, pool, outcome.request_id)
 
-    def _book_plain(self, one: Wanted, pool: str, second: int, value: float | None, request_id: str) -> None:
+    def _book_plain(
+        self, one: Wanted, pool: str, second: int, value: float | None, request_id: str = "", *, number: int = 1
+    ) -> None:
+        """Count outcomes that are alike; ``request_id`` is the one to blame if they are bad."""
         if not one.twin and pool != self.plan.candidate:
             return
-        key = self.key(one, pool)
-        if value is not None:
-            self._accept(key, second, value)
+        if value is not None or one.spec.announced:
+            self._booking.count(one.name, pool, second, value, number=number)
+        if value:
             self._blame(one, value, pool, request_id)
-        elif one.spec.announced:
-            self._judge.series(key).accept_unscored(second)
 
-    def _book_latency(
-        self, one: Wanted, pool: str, second: int, latency: float | None, outcome: Outcome, *, slow: bool
-    ) -> None:
-        guard, quantiles = one.guard, self._quantiles[one.guard.name]
-        candidate = pool == self.plan.candidate
-        block = block_number(second, guard.block_s)
-        known = quantiles.threshold(block)
-        if one.shape is Shape.SHARE:
-            ratio = guards.ratio_of(guard)
-            if known is not None and ratio is not None and (latency is not None or slow):
-                late = is_slow_for_arm(latency, candidate=candidate, control_quantile=known, tolerated_ratio=ratio)
-                self._share(one, pool, second, bad=late, conversation=outcome.conversation or outcome.request_id)
-        else:
-            limit = guard.limit or 0.0
-            if guard.or_ratio is not None and known is not None:
-                limit = max(limit, guard.or_ratio * known)
-            value = float(is_slow(latency, limit)) if latency is not None or slow else None
+    def _book_latency(self, one: Wanted, pool: str, second: int, outcome: Outcome, attempt: Attempt) -> None:
+        metric, candidate = one.guard.metric, pool == self.plan.candidate
+        latency = worth.latency_of(metric, outcome, attempt)
+        late = latency is None and metric in ("ttft", "total") and worth.timed_out(attempt)
+        value = self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
+        if one.shape is not Shape.SHARE:
             self._book_plain(one, pool, second, value, outcome.request_id)
-        if latency is not None and not candidate:
-            quantiles.observe(block, latency)
+        elif value is not None:
+            self._share(one, pool, second, bad=value > 0.0, conversation=outcome.conversation or outcome.request_id)
 
     def _share(self, one: Wanted, pool: str, second: int, *, bad: bool, conversation: str) -> None:
         first = self._first[one.name]
@@ -229,7 +251,7 @@ class BucketFeed:
         if bad:
             first.failed(conversation, second)
         lane = CANDIDATE if pool == self.plan.candidate else BASELINE
-        self._judge.accept(self.key(one, self.plan.candidate), second, BAD if bad else GOOD, 1, lane)
+        self._booking.count(one.name, self.plan.candidate, second, BAD if bad else GOOD, lane=lane)
 
     def _turn(self, one: Wanted, pool: str, conversation: str, second: int, *, value: float, now_s: float) -> None:
         if not one.twin and one.shape is not Shape.MARGIN and pool != self.plan.candidate:
@@ -252,16 +274,18 @@ class BucketFeed:
     def _vote(self, key: SeriesKey, vote: SessionVote) -> None:
         margins = self._margins.get(key.guard)
         if margins is None:
-            self._accept(key, vote.started_s, vote.share)
+            self._booking.count(key.guard, key.pool, vote.started_s, vote.share)
         else:
             margins.add(int(vote.started_s), vote.share, candidate=key.pool == self.plan.candidate)
-
-    def _accept(self, key: SeriesKey, second: float, value: float) -> None:
-        self._judge.accept(key, second, value)
 
     def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
         if value > 0.0 and pool == self.plan.candidate:
             self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
+
+
+def _is_plain(one: Wanted) -> bool:
+    """Whether each outcome counts by itself."""
+    return one.shape not in (Shape.SHARE, Shape.MARGIN)
 
 
 def _by_conversation(one: Wanted) -> bool:

@@ -14,6 +14,7 @@ _EQUAL_WITHIN = 1e-12
 
 _BIN_RATIO = 1.01
 """Latency bins grow by 1 %: the tracked quantile is at most that much too high, and 2,800 bins span 1 ns to 20 min."""
+_LOG_BIN_RATIO = log(_BIN_RATIO)
 
 
 def exceedance_limit(quantile: float) -> float:
@@ -67,7 +68,7 @@ class ControlQuantile:
 
     def observe(self, block: int, latency: float) -> None:
         """Count one latency (> 0) of the control, dispatched in ``block``."""
-        bin_number = ceil(log(max(latency, 1e-9)) / log(_BIN_RATIO))
+        bin_number = ceil(log(max(latency, 1e-9)) / _LOG_BIN_RATIO)
         self._newest = max(self._newest, block)
         if block <= self._newest - self.window_blocks:
             return
@@ -76,7 +77,7 @@ class ControlQuantile:
 
     def threshold(self, block: int) -> float | None:
         """Upper end of the bin that holds the quantile of blocks before ``block``; None if too few are known."""
-        for number, fixed in self._fixed:
+        for number, fixed in reversed(self._fixed):  # the block that is asked for is among the newest
             if number == block:
                 return fixed
         value = self._quantile_before(block)

@@ -75,9 +75,9 @@ def test_announcements_and_outcomes_meet_in_the_second_of_arrival(fed: Fed) -> N
     """A block waits for exactly what was dispatched."""
     fed.feed.start(int(AT), "int4", 2, set())
     assert fed.open_requests("errors") == 2
-    fed.feed.take_outcome(request())
+    fed.feed.take_outcomes([request()])
     assert fed.open_requests("errors") == 1
-    fed.feed.take_outcome(request(result="client_cancelled"))
+    fed.feed.take_outcomes([request(result="client_cancelled")])
     assert fed.open_requests("errors") == 0
     assert fed.counts("errors") == {0.0: 1, -1.0: 1}
     assert fed.feed.seen == {"int4": 2}
@@ -90,7 +90,7 @@ def test_each_attempt_counts_for_its_own_pool(fed: Fed) -> None:
         Attempt("bf16", "bf16/0", 200, "", 0.2, 0.3),
     )
     retried = request("bf16", attempts=attempts)
-    fed.feed.take_outcome(retried)
+    fed.feed.take_outcomes([retried])
     fed.feed.take_checked(retried, inspection(json=False), AT + 1)
     assert fed.counts("errors") == {1.0: 1}
     assert fed.counts("errors", "bf16") == {0.0: 1}
@@ -103,7 +103,7 @@ def test_each_attempt_counts_for_its_own_pool(fed: Fed) -> None:
 
 def test_pools_outside_the_rollout_are_not_counted(fed: Fed) -> None:
     """A third pool in the route is nobody's evidence."""
-    fed.feed.take_outcome(request("fp8"))
+    fed.feed.take_outcomes([request("fp8")])
     fed.feed.start(int(AT), "fp8", 1, set())
     assert fed.feed.seen == {}
     assert fed.counts("errors") == {}
@@ -124,8 +124,8 @@ def test_only_a_conversations_first_failure_counts_in_a_share(fed: Fed) -> None:
     """And its later requests not at all."""
     bad = {"result": "upstream_error", "attempts": (Attempt("int4", "int4/0", 502, "status_5xx", 0.0, 0.1),)}
     for _ in range(3):
-        fed.feed.take_outcome(request(conversation="c1", **bad))
-    fed.feed.take_outcome(request("bf16", conversation="c2"))
+        fed.feed.take_outcomes([request(conversation="c1", **bad)])
+    fed.feed.take_outcomes([request("bf16", conversation="c2")])
     assert fed.counts("errors.ratio") == {1.0: 1, 0.0: 1}
 
 
@@ -141,14 +141,14 @@ def test_a_latency_within_the_baselines_multiple_passes_too(fed: Fed) -> None:
     """The baseline's quantile of earlier blocks, once it is known."""
     for number in range(200):
         slow = msgspec.structs.replace(request("bf16", request_id=f"s{number}"), ttft_s=2.0)
-        fed.feed.take_outcome(slow)
+        fed.feed.take_outcomes([slow])
     later = msgspec.structs.replace(request("int4"), at=AT + 40, ttft_s=2.9)
-    fed.feed.take_outcome(later)
+    fed.feed.take_outcomes([later])
     assert fed.counts("ttft", second=AT + 40) == {0.0: 1}
-    fed.feed.take_outcome(msgspec.structs.replace(later, ttft_s=3.2))
+    fed.feed.take_outcomes([msgspec.structs.replace(later, ttft_s=3.2)])
     assert fed.counts("ttft", second=AT + 40) == {0.0: 1, 1.0: 1}
     timed_out = (Attempt("int4", "int4/0", 504, "first_byte_timeout", 0.0, 60.0),)
-    fed.feed.take_outcome(with_fields(later, ttft_s=-1.0, result="upstream_timeout", attempts=timed_out))
+    fed.feed.take_outcomes([with_fields(later, ttft_s=-1.0, result="upstream_timeout", attempts=timed_out)])
     assert fed.counts("ttft", second=AT + 40) == {0.0: 1, 1.0: 2}
 
 
@@ -184,13 +184,13 @@ def test_a_failed_tool_is_one_more_bad_turn_of_its_conversation() -> None:
 def test_the_length_of_conversations_is_counted(fed: Fed) -> None:
     """Over both pools; a request without one is its own."""
     for number in range(300):
-        fed.feed.take_outcome(request("bf16" if number % 2 else "int4", conversation=f"c{number // 3}"))
+        fed.feed.take_outcomes([request("bf16" if number % 2 else "int4", conversation=f"c{number // 3}")])
     assert fed.feed.turns.mean() == pytest.approx(3.0)
 
 
 def test_a_stage_start_forgets_what_was_in_the_air(fed: Fed) -> None:
     """Traffic seen, and differences of the stage before."""
-    fed.feed.take_outcome(request())
+    fed.feed.take_outcomes([request()])
     fed.feed.take_checked(request("int4", request_id="a"), inspection(json=False), AT)
     fed.feed.take_checked(request("bf16", request_id="b"), inspection(), AT)
     fed.feed.start_stage(AT + 20, shadowing=False)

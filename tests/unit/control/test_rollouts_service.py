@@ -168,6 +168,7 @@ async def test_two_rollouts_of_one_bucket_hear_of_a_dispatch_once(served: Served
     series = served.service.engine.judge.series(SeriesKey("errors", BUCKET, "bf16"))
     second = int(served.now_s)
     served.service.engine.take_starts(Starts(0, [Start(second, BUCKET, "bf16", 3)]))
+    served.service.engine.take_outcomes([], served.now_s)
     assert series.timeline.pending[series.timeline.number_at(second)].announced == {0.0: 3}
 
 

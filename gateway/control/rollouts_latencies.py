@@ -1,0 +1,43 @@
+"""Whether an answer was slow, for each guard on latencies: by its limit, or by what the baseline has shown before.
+
+Owns the baseline's quantiles of one bucket. A block is judged by the quantile of the blocks before it, so that all its
+requests are judged alike. Called by ``rollouts_feeds``.
+"""
+
+from collections.abc import Iterable
+
+from gateway.control import guards
+from gateway.control.guards import Shape, Wanted
+from gateway.core.evidence.latency import ControlQuantile, is_slow, is_slow_for_arm
+from gateway.core.evidence.timeline import block_number
+
+
+class Latencies:
+    """The quantiles of the guards behind ``wanted``."""
+
+    def __init__(self, wanted: Iterable[Wanted]) -> None:
+        self._quantiles: dict[str, ControlQuantile] = {}
+        for one in wanted:
+            self._quantiles.setdefault(one.guard.name, ControlQuantile(one.guard.quantile or 0.99))
+
+    def value(
+        self, one: Wanted, second: int, latency: float | None, *, candidate: bool, timed_out: bool
+    ) -> float | None:
+        """1 = slow, 0 = not, None = nobody knows: not measured, or not yet known what the baseline does."""
+        guard, quantiles = one.guard, self._quantiles[one.guard.name]
+        block = block_number(second, guard.block_s)
+        known = quantiles.threshold(block)
+        if latency is not None and not candidate:
+            quantiles.observe(block, latency)
+        if latency is None and not timed_out:
+            return None
+        if one.shape is Shape.SHARE:
+            ratio = guards.ratio_of(guard)
+            if known is None or ratio is None:
+                return None
+            slow = is_slow_for_arm(latency, candidate=candidate, control_quantile=known, tolerated_ratio=ratio)
+            return 1.0 if slow else 0.0
+        limit = guard.limit or 0.0
+        if guard.or_ratio is not None and known is not None:
+            limit = max(limit, guard.or_ratio * known)
+        return 1.0 if is_slow(latency, limit) else 0.0
