@@ -584,8 +584,8 @@ def test_a_tenants_limits_do_not_see_the_legs(lane: Lane) -> None:
     """One request with two legs is one request: one outcome, one count."""
     lane.ask(lane.body())
     lane.settled(1)
-    assert len(lane.gateway.outcomes(model=lane.model)) == 1
     assert lane.gateway.outcome(model=lane.model)["pool"] == f"{lane.model}-base"
+    assert len(lane.gateway.outcomes(model=lane.model)) == 1
 
 
 def test_the_policy_decides_what_goes_on(upstream: Upstream, tmp_path: Path) -> None:
