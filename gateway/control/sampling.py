@@ -7,13 +7,13 @@ are drawn from the answers that are checked, because only their texts reach cont
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-import re2
 import structlog
 
 from gateway.control.pairing import ScoredPair
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
 from gateway.core.comparison import Verdict
+from gateway.core.redaction import Redactor
 from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
 from gateway.model.proving import Samples
@@ -22,7 +22,6 @@ from gateway.store.samples import PAIR, Sample, SampleRow, Sealer
 
 INCIDENTS = "incidents"
 OFF = "off"
-MASK = b"[redacted]"
 INCIDENT_EXCESS = 0.5  # of a pair's disagreement beyond the baseline's own: then both its texts are worth a look
 WAITING_MOST = 200  # sealing runs beside the loop; more than this waiting are given up
 
@@ -39,7 +38,7 @@ class Sampling:
         self._rules = Samples()
         self._opted_out: frozenset[str] = frozenset()
         self._sealer: Sealer | None = None
-        self._patterns: tuple[object, ...] = ()
+        self._redactor = Redactor(())
         self._sealing = 0
 
     def configure(self, rules: Samples, opted_out: frozenset[str]) -> None:
@@ -47,7 +46,7 @@ class Sampling:
         self._rules = rules
         self._opted_out = opted_out
         self._sealer = None
-        self._patterns = tuple(re2.compile(pattern.encode()) for pattern in rules.redact)
+        self._redactor = Redactor(rules.redact)
         if rules.key is None:
             return
         try:
@@ -104,7 +103,9 @@ class Sampling:
         capture = outcome.capture
         assert capture is not None  # noqa: S101 - asked before
         most = self._rules.most_bytes
-        sample = Sample(outcome.kind.api, self._redacted(capture.request)[:most], self._redacted(capture.answer)[:most])
+        redactor = self._redactor
+        request, answer = redactor.text(capture.request), redactor.answer(capture.answer)
+        sample = Sample(outcome.kind.api, request[:most], answer[:most])
         return SampleRow(
             outcome.request_id,
             outcome.at,
@@ -117,9 +118,10 @@ class Sampling:
         )
 
     def _seal_pair(self, sealer: Sealer, pair: Pair) -> SampleRow:
-        most = self._rules.most_bytes
-        texts = (pair.request, pair.baseline.answer, pair.candidate.answer, pair.noise.answer if pair.noise else b"")
-        sample = Sample(pair.api, *(self._redacted(text)[:most] for text in texts))
+        most, redactor = self._rules.most_bytes, self._redactor
+        answers = (pair.baseline.answer, pair.candidate.answer, pair.noise.answer if pair.noise else b"")
+        request = redactor.text(pair.request)[:most]
+        sample = Sample(pair.api, request, *(redactor.answer(answer)[:most] for answer in answers))
         return SampleRow(
             pair.request_id,
             pair.at,
@@ -130,11 +132,6 @@ class Sampling:
             PAIR,
             sealer.seal(pair.request_id, sample),
         )
-
-    def _redacted(self, text: bytes) -> bytes:
-        for pattern in self._patterns:
-            text = pattern.sub(MASK, text)  # type: ignore[attr-defined]  # re2 ships no types
-        return text
 
     def _sealed(self, task: "asyncio.Future[SampleRow]") -> None:
         self._sealing -= 1

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from gateway.control.sampling import MASK, WAITING_MOST, Sampling, opted_out
+from gateway.control.sampling import WAITING_MOST, Sampling, opted_out
 from gateway.control.scoring import Scored
 from gateway.core.quality import Check
+from gateway.core.redaction import MASK, Redactor
 from gateway.model.outcome import Capture
 from gateway.model.proving import Samples
 from gateway.model.table import Tenant
@@ -103,6 +104,15 @@ async def test_texts_are_redacted_before_they_are_cut() -> None:
     assert opened.request == opened.answer == (b"\xff card " + MASK + b" " + MASK)[:24]
 
 
+async def test_a_secret_that_a_stream_split_is_redacted() -> None:
+    """Of the answer the assembled text counts, not its pieces."""
+    pieces = [b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % part for part in (b"marma", b"lade")]
+    (row,) = await Kept(redact=("(?i)marmalade",)).take(seen(b"{}", b"".join(pieces), request_id="r"))
+    answer = SEALER.open("r", row.sealed).answer
+    assert MASK in answer
+    assert b"lade" not in answer
+
+
 async def test_a_pattern_takes_linear_time() -> None:
     """RE2: an expression that would take a backtracking engine for ever is done at once."""
     kept = Kept(redact=("(a+)+$",), most_bytes=10)
@@ -131,7 +141,7 @@ async def test_sealing_never_piles_up() -> None:
 async def test_a_fault_while_sealing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of the text is in what is logged of it."""
     kept = Kept()
-    monkeypatch.setattr(Sampling, "_redacted", lambda self, text: 1 / 0)
+    monkeypatch.setattr(Redactor, "text", lambda self, text: 1 / 0)
     assert await kept.take(seen()) == []
     assert kept.counts == {"failed": 1}
 
