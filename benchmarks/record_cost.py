@@ -7,6 +7,7 @@ again. Processor time, the best of several rounds, because other load only ever 
 """
 
 import asyncio
+import hashlib
 import random
 import tempfile
 import time
@@ -15,8 +16,9 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.micro_request import EVENT, HEAD, LAST, POLICY, FakeTransport, chunk, request
-from gateway.dataplane import worker as worker_module
+from benchmarks.contenders import KEY, POLICY
+from benchmarks.micro_request import EVENT, HEAD, LAST, SLOTS, FakeTransport, chunk, request
+from gateway.dataplane import pipeline
 from gateway.dataplane.exchange import outcome_of
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
@@ -35,7 +37,8 @@ ROUNDS = 15
 async def finished() -> tuple[Any, ...]:
     """What ``outcome_of`` was called with at the end of a streamed chat request."""
     folder = Path(tempfile.mkdtemp())
-    (folder / "p.yaml").write_text(POLICY)
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    (folder / "p.yaml").write_text(POLICY.format(backend=9, digest=digest, checked="0%"))
     options = WorkerOptions(0, 1, "127.0.0.1", 0, folder / "s", folder, 1, "x-")
     worker = Worker(
         options,
@@ -46,16 +49,16 @@ async def finished() -> tuple[Any, ...]:
         secret=lambda _: "",
         log_error=lambda where, error: print(where, repr(error)),
     )
-    slots = {"tenant:anonymous": 0, "endpoint:bf16/0": 1}
-    table = compile_table(load(folder / "p.yaml").document, 1, slots, lambda _: "")
+    table = compile_table(load(folder / "p.yaml").document, 1, SLOTS, lambda _: "")
     worker._apply((table, Keyring(table), Sizes(table)))
     calls: list[tuple[Any, ...]] = []
-    worker_module.outcome_of = lambda *given: calls.append(given) or outcome_of(*given)  # type: ignore[func-returns-value]
+    pipeline.outcome_of = lambda *given: calls.append(given) or outcome_of(*given)  # type: ignore[func-returns-value]
     server, upstream = ServerConnection(worker.context), ClientConnection()
     server.connection_made(FakeTransport())
     upstream.connection_made(FakeTransport())
     upstream.idle_since = time.monotonic()
-    next(iter(worker.fleet.views.values())).connections._idle.append(upstream)
+    for view in worker.fleet.views.values():
+        view.connections._idle[:] = [upstream]
     server.data_received(request(True))
     for data in (HEAD, *(chunk(EVENT) for _ in range(100)), chunk(LAST) + b"0\r\n\r\n"):
         upstream.data_received(data)
