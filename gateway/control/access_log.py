@@ -135,6 +135,8 @@ def event_of(kind: Kind) -> msgspec.Raw:
 
 
 def _attempts(tried: Sequence[Attempt]) -> tuple[AccessAttempt, ...]:
+    if len(tried) == 1:  # as nearly always
+        return (_attempt(tried[0]),)
     return tuple([_attempt(one) for one in tried])
 
 

@@ -5,6 +5,7 @@ where there is none: what was touched a moment ago counts as changed, because a 
 while a file is written twice. Owned by ``control.reload``, which then reads and compares the content itself.
 """
 
+import stat
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 YOUNG_S = 2.0  # a stamp of this age may be shared by a later change; coarse file systems count in seconds
 
 Stamp = tuple[object, ...]
+_FOLDER = stat.S_IFDIR
 
 
 class Glance:
@@ -50,26 +52,30 @@ class Glance:
 def stamps_of(path: Path, extra: Iterable[Path]) -> Iterable[Stamp]:
     """What tells a file of the policy from another one, or from another version of it: the path's, if it is a folder
     those of what may belong to the set, and of the ``extra`` files."""
-    yield _stamp(path)
-    try:
-        files = sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))
-    except OSError:
-        files = []
-    for file in files:
-        yield _stamp(file)
-    for file in extra:
+    whole = _stamp(path)
+    yield whole
+    for file in (*(_members(path) if whole[-1] == _FOLDER else ()), *extra):
         yield _stamp(file)
 
 
 def is_young(stamp: Stamp, now: float) -> bool:
     """Touched so lately, or in what is the future here, that another change may look the same."""
-    touched_ns = stamp[-1]
+    touched_ns = stamp[-2]
     return isinstance(touched_ns, int) and touched_ns > (now - YOUNG_S) * 1e9
 
 
+def _members(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix in (".yaml", ".yml"))
+    except OSError:
+        return []
+
+
 def _stamp(file: Path) -> Stamp:
+    """Its name, what tells versions apart, when it was touched, and what it is."""
     try:
         found = file.stat()
     except OSError as error:
-        return (str(file), error.errno, "")
-    return (str(file), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return (file.name, error.errno, "", "")
+    kind = stat.S_IFMT(found.st_mode)
+    return (file.name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, kind)

@@ -106,6 +106,7 @@ class Reloader:
     async def first(self) -> ReloadReport:
         """Load once, now; for the start of control."""
         await self._attempt(forced=True)
+        self._attentive_looks = 0  # nobody has edited anything yet
         assert self.report is not None  # noqa: S101 - a forced round always reports
         return self.report
 
