@@ -92,6 +92,13 @@ def leg_exchange(
     return leg
 
 
+def end_leg(leg: Exchange, failure: str) -> None:
+    """End a leg that runs, with this failure unless it has one of its own."""
+    if not leg.finished:
+        leg.failure = leg.failure or failure
+        leg.gone()
+
+
 def leg_of(exchange: Exchange, result: Result, pool: str) -> Leg:
     """What an ended exchange, a client's or a leg's, gave; ``pool`` was asked, if it came to that."""
     last = exchange.attempts[-1] if exchange.attempts else None
@@ -112,6 +119,11 @@ def leg_of(exchange: Exchange, result: Result, pool: str) -> Leg:
         usage.prompt_tokens,
         usage.completion_tokens,
     )
+
+
+def never_ran(pool: str) -> Leg:
+    """A leg that was not sent: nothing is known of the pool."""
+    return Leg(pool, "", 0, "busy", b"", -1.0, -1.0, -1.0, -1, -1)
 
 
 def baseline_of(exchange: Exchange, result: Result, baseline: str) -> Leg | Event:

@@ -13,12 +13,13 @@ from concurrent.futures import Executor
 from gateway.core.mirror import Event, chosen, keeps_out, matching, permitted, sampled, shadow_body
 from gateway.dataplane.exchange import Exchange, Taking
 from gateway.dataplane.forward import Forwarder
-from gateway.dataplane.legs import TOO_LONG, baseline_of, leg_exchange, leg_of
+from gateway.dataplane.legs import TOO_LONG, baseline_of, end_leg, leg_exchange, leg_of, never_ran
 from gateway.dataplane.mirrored import CANDIDATE, NOISE, Job
 from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.places import Places
 from gateway.model.enums import Result
 from gateway.model.facts import Profile
+from gateway.model.pair import Leg
 from gateway.model.proving import Shadow
 from gateway.model.table import Table
 from gateway.wire.wheel import Wheel
@@ -79,6 +80,9 @@ class Mirror:
             self._ended(job)
         except Exception as error:  # as in ``consider``
             self._on_error(error)
+            if job.primary is None and job.lost is None:  # nobody knows what the client got, and the job waits for it
+                self._cancel(job, Event.FAULT)
+                self._ended(job)
 
     def apply(self, table: Table) -> None:
         """A policy came into force: what its rules no longer ask for ends now."""
@@ -97,7 +101,7 @@ class Mirror:
         for job in list(self._running):
             for kind, leg in list(job.running.items()):
                 if job.pool_of(kind) in pools:
-                    _end(leg, "shed")
+                    end_leg(leg, "shed")
                     ended = True
         return ended
 
@@ -157,11 +161,15 @@ class Mirror:
         job = exchange.job = Job(places, exchange, profile, kinds)
         self.held_bytes += job.held
         body, api = job.body, exchange.api
-        if len(body) <= INLINE_BYTES:
-            self._soon(lambda: self._clean(job, lambda: shadow_body(body, api)))
-        else:
-            future = self._executor.submit(shadow_body, body, api)
-            future.add_done_callback(lambda done: self._soon(lambda: self._clean(job, done.result)))
+        try:
+            if len(body) <= INLINE_BYTES:
+                self._soon(lambda: self._clean(job, lambda: shadow_body(body, api)))
+            else:
+                future = self._executor.submit(shadow_body, body, api)
+                future.add_done_callback(lambda done: self._soon(lambda: self._clean(job, done.result)))
+        except Exception as error:  # its places were given already
+            self._on_error(error)
+            self._cancel(job, Event.FAULT)
 
     def _clean(self, job: Job, body: Callable[[], bytes]) -> None:
         """The body is ready to be sent: the legs may start, in their turn."""
@@ -196,26 +204,31 @@ class Mirror:
     # legs
 
     def _start(self, job: Job, kind: str) -> None:
-        leg = leg_exchange(
-            job.exchange,
-            job.places.rule,
-            job.pool_of(kind),
-            kind,
-            body=job.body,
-            profile=job.profile,
-            now=self._clock(),
-            over=lambda leg: self._soon(lambda: _end(leg, TOO_LONG)),
-            on_finish=lambda leg, result, _: self._leg_ended(job, kind, leg, result),
-        )
-        job.running[kind] = leg
-        self._running.add(job)
-        self._wheel.add(leg)
+        """Send a leg; it has its place already, and whatever fails here ends it as one that never ran."""
+        leg = None
         try:
+            leg = leg_exchange(
+                job.exchange,
+                job.places.rule,
+                job.pool_of(kind),
+                kind,
+                body=job.body,
+                profile=job.profile,
+                now=self._clock(),
+                over=lambda leg: self._soon(lambda: end_leg(leg, TOO_LONG)),
+                on_finish=lambda leg, result, _: self._leg_ended(job, kind, leg, result),
+            )
+            job.running[kind] = leg
+            self._running.add(job)
+            self._wheel.add(leg)
             if self._forwarder.launch(leg):
                 return
         except Exception as error:
             self._on_error(error)
-        _end(leg, "busy")
+        if leg is not None:
+            end_leg(leg, "busy")
+        else:
+            self._left(job, kind, never_ran(job.pool_of(kind)))
 
     def _leg_ended(self, job: Job, kind: str, leg: Exchange, result: Result) -> None:
         self._wheel.discard(leg)
@@ -225,16 +238,20 @@ class Mirror:
         del job.running[kind]
         if not job.running:
             self._running.discard(job)
+        self._left(job, kind, leg_of(leg, result, job.pool_of(kind)))
         places = job.places
-        places.ended()
-        if job.lost is None:
-            job.legs[kind] = leg_of(leg, result, job.pool_of(kind))
-            self._hold(job, len(job.legs[kind].answer))
-        self._ended(job)
         if places.waiting:
             self._soon(lambda: self._start_waiting(places))
 
     # ends
+
+    def _left(self, job: Job, kind: str, gave: Leg) -> None:
+        """A leg's place is free again, and what it gave is known."""
+        job.places.ended()
+        if job.lost is None:
+            job.legs[kind] = gave
+            self._hold(job, len(gave.answer))
+        self._ended(job)
 
     def _hold(self, job: Job, more: int) -> None:
         job.held += more
@@ -261,7 +278,7 @@ class Mirror:
         job.places.given_up(job)
         pending, job.waiting = len(job.waiting), []
         for leg in list(job.running.values()):
-            _end(leg, "shed")
+            end_leg(leg, "shed")
         for _ in range(pending):
             self._ended(job)
 
@@ -276,12 +293,6 @@ def _has_room(job: Job, kind: str) -> bool:
     view = job.exchange.generation.pools[job.pool_of(kind)]
     limit = view.pool.limits.inflight
     return limit is None or view.room() > max(limit // RESERVED, kind == NOISE)
-
-
-def _end(leg: Exchange, failure: str) -> None:
-    if not leg.finished:
-        leg.failure = leg.failure or failure
-        leg.gone()
 
 
 def _nothing(_leg: Exchange, _result: Result, _status: int) -> None:

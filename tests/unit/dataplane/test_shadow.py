@@ -247,6 +247,64 @@ def test_a_body_that_cannot_be_cleaned_is_no_pair() -> None:
     assert rig.legs == []
 
 
+@pytest.mark.parametrize("broken", ["leg_exchange", "wheel", "launch"])
+def test_a_leg_that_cannot_be_begun_is_missing_and_gives_its_place_back(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever its start fails, the fault is told, the pair says that nothing is known, and the next request is
+    mirrored as if nothing had been."""
+    rig = Rig(msgspec.structs.replace(RULE, noise=0.0, inflight=1, queue=0))
+    with monkeypatch.context() as patch:
+        if broken == "leg_exchange":
+            patch.setattr(module, "leg_exchange", _fails)
+        elif broken == "launch":
+            patch.setattr(rig.mirror._forwarder, "launch", _fails)
+        else:
+            patch.setattr(rig.mirror, "_wheel", SimpleNamespace(add=_fails, discard=lambda _: None))
+        exchange = rig.request()
+        rig.turn()
+        rig.end(exchange)
+    assert [type(fault) for fault in rig.faults] == [ZeroDivisionError]
+    assert rig.told() == {"eligible": 1, "mirrored": 1, "handed": 1}
+    assert rig.pairs[0].candidate.missing
+    assert (rig.mirror.held_bytes, rig.mirror._running) == (0, set())
+    assert rig.mirror._places["s"].inflight == 0
+    again = rig.request()
+    rig.turn()
+    (leg,) = rig.legs
+    rig.end(leg)
+    rig.end(again)
+    assert rig.told()["handed"] == 2
+
+
+def test_a_pair_that_cannot_be_prepared_gives_its_places_back() -> None:
+    """The thread that cleans long bodies takes no more of them: the fault is told, and nothing is kept."""
+    rig = Rig()
+    rig.mirror._executor.submit = _fails  # type: ignore[method-assign]
+    exchange = rig.request(body=b'{"user":"u","pad":"%b"}' % (b"x" * 20_000))
+    rig.turn()
+    rig.end(exchange)
+    assert [type(fault) for fault in rig.faults] == [ZeroDivisionError]
+    assert rig.told() == {"eligible": 1, "mirrored": 1, "fault": 1}
+    assert (rig.mirror.held_bytes, rig.mirror._places["s"].pending) == (0, 0)
+
+
+def test_a_client_whose_part_cannot_be_read_ends_its_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault at the end of the client's request: its legs end, the pair is counted as lost, nothing is kept."""
+    rig = Rig()
+    exchange = rig.request()
+    rig.turn()
+    monkeypatch.setattr(module, "baseline_of", _fails)
+    rig.end(exchange)
+    assert [type(fault) for fault in rig.faults] == [ZeroDivisionError]
+    assert rig.told() == {"eligible": 1, "mirrored": 1, "fault": 1}
+    assert (rig.legs, rig.mirror.held_bytes, rig.mirror._running) == ([], 0, set())
+
+
+def _fails(*_args: object, **_named: object) -> Any:
+    raise ZeroDivisionError
+
+
 def test_two_rules_share_a_request() -> None:
     """It is mirrored once; the other rule sees that it was eligible and why it was not its turn."""
     rig = Rig(RULE, msgspec.structs.replace(RULE, name="z"))
