@@ -185,8 +185,10 @@ class Exchange:
         """Answer with one of the gateway's own errors, and end."""
         self.error_code = error.code
         fields = error_fields(error) + self.extra_fields + b"x-quantgate-request-id: %b\r\n" % self.request_id.encode()
-        self.connection.answer(error.status, fields, error.body(), close=error.close)
-        self.finish(result, error.status)
+        try:
+            self.connection.answer(error.status, fields, error.body(), close=error.close)
+        finally:
+            self.finish(result, error.status)
 
     def on_due(self, now: float) -> None:
         """The time in the admission queue is over, or a shadow leg has run too long."""

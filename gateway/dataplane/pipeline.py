@@ -120,11 +120,11 @@ class Pipeline:
             api=api,
             request_id=f"{self._id_prefix}{self._begun:x}",
             generation=current.generation,
-            wall_at=self._wall(),
+            wall_at=0.0,
             on_finish=self._ended,
         )
-        exchange.began_at = self._clock()
         try:
+            exchange.wall_at, exchange.began_at = self._wall(), self._clock()
             self._begin(exchange, current, known)
         except Exception as error:  # a fault of ours may cost this request its answer, never the worker
             self.fault(exchange, error)
@@ -269,7 +269,17 @@ class Pipeline:
             exchange.refuse(ApiError(500, "internal_error", message), Result.INTERNAL)
 
     def _ended(self, exchange: Exchange, result: Result, status: int) -> None:
-        self._admission.leave(exchange)
+        try:
+            self._admission.leave(exchange)
+            self._learn(exchange, result)
+        except Exception as error:  # the request is over, and is told of whatever becomes of the rest
+            self._on_error(error)
+        self._outcomes.add(outcome_of(exchange, result, status, self._clock(), self._index))
+        if exchange.job is not None:
+            self.mirror.primary_ended(exchange.job, exchange, result)
+
+    def _learn(self, exchange: Exchange, result: Result) -> None:
+        """What a served request says of the next ones: sizes, and where its conversation is."""
         profile = exchange.profile
         if result is Result.OK and profile is not None:
             usage = exchange.usage
@@ -282,6 +292,3 @@ class Pipeline:
                 length = generation.lengths.index(profile.length)
                 served = generation.ranks[exchange.attempts[-1].pool]
                 self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
-        self._outcomes.add(outcome_of(exchange, result, status, self._clock(), self._index))
-        if exchange.job is not None:
-            self.mirror.primary_ended(exchange.job, exchange, result)

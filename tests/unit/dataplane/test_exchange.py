@@ -1,5 +1,7 @@
 """Exactly one outcome per request, whatever the order of events; what a stage never reached stays empty."""
 
+import pytest
+
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Result
@@ -41,6 +43,19 @@ def test_a_refusal_answers_and_ends() -> None:
     assert b'"code":"rate_limit_exceeded"' in answer.body
     assert ends == [(Result.RATE_LIMITED, 429)]
     assert made.error_code == "rate_limit_exceeded"
+
+
+def test_a_refusal_that_cannot_be_written_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client may go without its answer; the record does not go without the request."""
+    made, client, ends = exchange()
+
+    def broken(_data: bytes) -> None:
+        raise OSError("no socket")
+
+    monkeypatch.setattr(client.transport, "write", broken)
+    with pytest.raises(OSError, match="no socket"):
+        made.refuse(ApiError(500, "internal_error", "broken"), Result.INTERNAL)
+    assert ends == [(Result.INTERNAL, 500)]
 
 
 def test_an_outcome_of_a_request_that_reached_nothing() -> None:

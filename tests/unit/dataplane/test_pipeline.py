@@ -14,7 +14,7 @@ from gateway.dataplane.exchange import NO_FACTS, Exchange
 from gateway.model.enums import Api
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.parts import Client
-from tests.unit.dataplane.plane import CHAT, Upstream, policy_of
+from tests.unit.dataplane.plane import CHAT, OK, Upstream, answer, policy_of
 
 
 async def test_a_plain_request_is_decided_served_and_recorded(make: Make, first: Upstream) -> None:
@@ -152,6 +152,41 @@ async def test_a_fault_of_ours_costs_one_answer(make: Make, first: Upstream) -> 
     plane.worker.pipeline._rand = rand
     assert (await plane.ask(CHAT)).status == 200
     assert (await plane.outcome()).kind.result == "internal"
+
+
+@pytest.mark.parametrize("clock", ["_wall", "_clock"])
+async def test_a_clock_that_fails_costs_one_answer(make: Make, first: Upstream, clock: str) -> None:
+    """The first thing that is done for a request may fail as any other: one answer, one outcome, and on it goes."""
+    plane = await make({"a": [first.url]})
+    working = getattr(plane.worker.pipeline, clock)
+
+    def fails_once() -> float:
+        setattr(plane.worker.pipeline, clock, working)
+        raise OSError("no clock")
+
+    setattr(plane.worker.pipeline, clock, fails_once)
+    reply = await plane.ask(CHAT)
+    assert (reply.status, reply.code, len(plane.errors)) == (500, "internal_error", 1)
+    plane.errors.clear()
+    assert (await plane.ask(CHAT)).status == 200
+    assert [(await plane.outcome(number)).kind.result for number in (1, 2)] == ["internal", "ok"]
+
+
+async def test_what_fails_after_the_end_costs_no_outcome(make: Make, first: Upstream) -> None:
+    """A turn that cannot be remembered was served all the same, and is told of once."""
+    plane = await make({"a": [first.url]})
+
+    def forget(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        plane.worker.pipeline._conversations.close()
+        writer.write(answer(OK))
+
+    first.script = forget
+    reply = await plane.ask({**CHAT, "prompt_cache_key": "talk"})
+    assert (reply.status, len(plane.errors)) == (200, 1)
+    plane.errors.clear()
+    assert (await plane.outcome()).kind.result == "ok"
+    assert len(plane.outcomes) == 1
+    assert plane.worker.admission.inflight == 0
 
 
 async def test_no_request_before_there_is_a_policy(make: Make, first: Upstream) -> None:
