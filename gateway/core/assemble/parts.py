@@ -79,9 +79,15 @@ class CallParts:
             self.pieces.append(write_exact(arguments))
 
     def continues(self, call_id: Any, name: Any) -> bool:
-        """Whether a fragment with this id and name can belong here: a second id with a name opens another call."""
+        """Whether a fragment with this id and name can belong here.
+
+        A second id with a name opens another call, and so does a second name once there are arguments: a name that
+        comes in pieces is complete by then.
+        """
+        named = as_text(name)
         other_id = as_text(call_id) not in {"", self.id} and self.id != ""
-        return not (other_id and as_text(name))
+        other_name = self.name not in {"", named} and any(self.pieces)
+        return not (named and (other_id or other_name))
 
 
 class ChoiceParts:
@@ -117,18 +123,19 @@ class ChoiceParts:
         if index is not None:
             known = self._by_index.get(index)
             if known is None or not known.continues(call_id, name):
-                known = self._by_index[index] = self._open()
+                known = self._by_index[index] = self.open_call()
             return known
-        for call in self.calls:
-            if as_text(call_id) and call.id == call_id:
+        for call in reversed(self.calls):
+            if as_text(call_id) and call.id == call_id and call.continues(call_id, name):
                 return call
         if as_text(call_id) or not self.calls:
-            return self._open()
+            return self.open_call()
         candidate = self.calls[position] if entries > 1 and position < len(self.calls) else self.calls[-1]
         whole = candidate.name and as_text(name) and any(candidate.pieces)
-        return self._open() if whole or (entries > 1 and position >= len(self.calls)) else candidate
+        return self.open_call() if whole or (entries > 1 and position >= len(self.calls)) else candidate
 
-    def _open(self) -> CallParts:
+    def open_call(self) -> CallParts:
+        """Open a call, whatever id or index it may share with others: in a whole answer each entry is one."""
         call = CallParts()
         if len(self.calls) < MAX_CALLS:
             self.calls.append(call)

@@ -117,6 +117,27 @@ def test_same_index_with_another_id_and_name_is_another_call() -> None:
     assert [call.name for call in answer.choices[0].tool_calls] == ["f", "g"]
 
 
+@pytest.mark.parametrize("same", [{"id": "c"}, {"id": ""}, {}, {"index": 0, "id": "c"}, {"index": 0, "id": ""}])
+def test_calls_of_a_whole_answer_stay_apart_whatever_they_share(same: dict[str, Any]) -> None:
+    """Some runtimes give every call one id, none, or index 0; there are as many calls as entries, equal ones too."""
+    entries = [{**same, "function": {"name": name, "arguments": '{"a":1}'}} for name in ("f", "g", "g")]
+    body = {"choices": [{"index": 0, "message": {"tool_calls": entries}, "finish_reason": "tool_calls"}]}
+    found = assemble(USER, json.dumps(body).encode()).choices[0].tool_calls
+    assert [(call.name, call.arguments, call.id) for call in found] == [
+        (name, '{"a":1}', same.get("id", "")) for name in ("f", "g", "g")
+    ]
+
+
+@pytest.mark.parametrize("same", [{"id": "c"}, {"index": 0, "id": "c"}, {"index": 0, "id": ""}, {"index": 0}])
+def test_another_name_after_arguments_is_another_call(same: dict[str, Any]) -> None:
+    """In a stream too, in one list or one after the other; what follows belongs to the latter."""
+    first = {**same, "function": {"name": "f", "arguments": "{}"}}
+    second = {**same, "function": {"name": "g", "arguments": '{"b"'}}
+    rest = {**same, "function": {"arguments": ":2}"}}
+    for answer in (assembled(calls(first, second), calls(rest)), assembled(calls(first), calls(second), calls(rest))):
+        assert [(call.name, call.arguments) for call in answer.choices[0].tool_calls] == [("f", "{}"), ("g", '{"b":2}')]
+
+
 def test_name_that_comes_whole_again_is_not_doubled() -> None:
     """Some servers repeat the name in every fragment; fragments of a name still join."""
     again = assembled(
