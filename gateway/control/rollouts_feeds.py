@@ -237,7 +237,7 @@ class BucketFeed:
     def _book_latency(self, one: Wanted, pool: str, second: int, outcome: Outcome, attempt: Attempt) -> None:
         metric, candidate = one.guard.metric, pool == self.plan.candidate
         latency = worth.latency_of(metric, outcome, attempt)
-        late = latency is None and metric in ("ttft", "total") and worth.timed_out(attempt)
+        late = latency is None and worth.late(metric, attempt.failure)
         value = self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
         if one.shape is not Shape.SHARE:
             self._book_plain(one, pool, second, value, outcome.request_id)

@@ -1,7 +1,7 @@
 """Whether an answer was slow, for each guard on latencies: by its limit, or by what the baseline has shown before.
 
 Owns the baseline's quantiles of one bucket. A block is judged by the quantile of the blocks before it, so that all its
-requests are judged alike. Called by ``rollouts_feeds``.
+requests are judged alike. Called by ``rollouts_feeds``, and by ``rollouts_pairs`` for mirrored legs.
 """
 
 from collections.abc import Iterable

@@ -1,14 +1,15 @@
 """Shadow pairs into series: agreement, likelihood gaps, and in shadow stages what the candidate's own leg says.
 
-Owns the booking of pairs, by the second of the client's request; without state. Called by ``rollouts_feeds``.
+Owns the booking of pairs, by the second of the client's request, and what the baseline's legs have shown of latencies.
+Called by ``rollouts_feeds``.
 """
 
 from collections.abc import Callable, Mapping
 
 from gateway.control import guards, worth
 from gateway.control.guards import Shape, Source, Wanted
+from gateway.control.rollouts_latencies import Latencies
 from gateway.core.evidence import Judge, SeriesKey
-from gateway.core.evidence.latency import is_slow
 from gateway.core.evidence.pairs import PairLoss, in_hundredths
 from gateway.core.quality import Inspection
 from gateway.model.pair import Leg, Pair
@@ -31,6 +32,7 @@ class PairFeed:
         self._bucket = bucket
         self._by_source = by_source
         self._blame = blame
+        self._latencies = Latencies(by_source.get(Source.SHADOW_LATENCY, ()))
 
     def take_pair(self, pair: Pair, loss: PairLoss | None) -> None:
         """The loss of a pair; None = it had no noise leg, and says nothing."""
@@ -65,7 +67,7 @@ class PairFeed:
             for one in self._by_source.get(Source.SHADOW_ERRORS, ()):
                 self._book(one, leg, second, worth.leg_value(leg.failure), pair)
             for one in self._by_source.get(Source.SHADOW_LATENCY, ()):
-                self._book(one, leg, second, _slowness(one, leg), pair)
+                self._book(one, leg, second, self._slowness(one, leg, second), pair)
             for one in self._by_source.get(Source.SHADOW_CHECKS, ()):
                 if one.shape is Shape.RATE:
                     self._book(one, leg, second, worth.check_value(one.guard, inspection), pair)
@@ -82,14 +84,14 @@ class PairFeed:
             self._judge.accept(self._key(one, pool), second, value)
             self._blame(one, value, pool, pair.request_id)
 
+    def _slowness(self, one: Wanted, leg: Leg, second: int) -> float | None:
+        latency = _latency_of_leg(one, leg)
+        late = latency is None and worth.late(one.guard.metric, leg.failure)
+        candidate = leg.pool == self._plan.candidate
+        return self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
+
     def _key(self, one: Wanted, pool: str) -> SeriesKey:
         return SeriesKey(one.name, self._bucket, pool)
-
-
-def _slowness(one: Wanted, leg: Leg) -> float | None:
-    slow = leg.failure in ("timeout", "first_byte_timeout")
-    latency = _latency_of_leg(one, leg)
-    return float(is_slow(latency, one.guard.limit or 0.0)) if latency is not None or slow else None
 
 
 def _latency_of_leg(one: Wanted, leg: Leg) -> float | None:
@@ -97,5 +99,5 @@ def _latency_of_leg(one: Wanted, leg: Leg) -> float | None:
         return None
     if one.guard.metric == "tpot":
         return worth.per_token_s(leg.first_to_last_s, leg.completion_tokens)
-    seconds = {"ttft": leg.ttft_s, "total": leg.total_s}.get(one.guard.metric, -1.0)
+    seconds = {"ttft": leg.ttft_s, "total": leg.total_s, "token_gap": leg.longest_gap_s}[one.guard.metric]
     return seconds if seconds >= 0.0 else None

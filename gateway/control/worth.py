@@ -28,6 +28,9 @@ _HARD = frozenset(
 )
 
 
+_LATE = frozenset({Failure.FIRST_BYTE_TIMEOUT.value, Failure.TOTAL_TIMEOUT.value, "timeout"})  # the last: a leg's
+
+
 def attempt_value(outcome: Outcome, attempt: Attempt) -> float | None:
     """1 = the pool failed, 0 = it answered, None = it says nothing about the pool (client's fault, busy, cancelled)."""
     if attempt.failure:
@@ -69,9 +72,9 @@ def per_token_s(first_to_last_s: float, completion_tokens: int) -> float | None:
     return first_to_last_s / (completion_tokens - 1)
 
 
-def timed_out(attempt: Attempt) -> bool:
-    """No first token came in time: slower than any limit."""
-    return attempt.failure in (Failure.FIRST_BYTE_TIMEOUT, Failure.TOTAL_TIMEOUT)
+def late(metric: str, failure: str) -> bool:
+    """Whether a failure is slower than any limit: what came too late says nothing of the pace of its tokens."""
+    return metric in ("ttft", "total") and failure in _LATE
 
 
 def check_value(guard: Guard, inspection: Inspection | None) -> float | None:

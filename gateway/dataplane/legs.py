@@ -118,6 +118,7 @@ def leg_of(exchange: Exchange, result: Result, pool: str) -> Leg:
         last.took_s if last else -1.0,
         usage.prompt_tokens,
         usage.completion_tokens,
+        exchange.longest_gap_s,
     )
 
 

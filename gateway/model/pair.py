@@ -22,6 +22,7 @@ class Leg(msgspec.Struct, array_like=True, frozen=True):
     total_s: float
     prompt_tokens: int
     completion_tokens: int
+    longest_gap_s: float = -1.0
 
     @property
     def missing(self) -> bool:

@@ -27,9 +27,9 @@ CANDIDATE = msgspec.structs.replace(BASELINE, pool="int4", endpoint="int4/0")
 class Fed:
     """A feed in a shadow stage."""
 
-    def __init__(self) -> None:
+    def __init__(self, *guards: Guard) -> None:
         self.judge = Judge(Budget())
-        wanted = [one for guard in GUARDS for one in series_of(guard)]
+        wanted = [one for guard in guards or GUARDS for one in series_of(guard)]
         self.feed = BucketFeed(self.judge, PLAN, "b", wanted, AT)
         self.feed.shadowing = True
         for one in wanted:
@@ -87,6 +87,25 @@ def test_in_shadow_stages_both_legs_count(fed: Fed) -> None:
     assert fed.counts("json.shadow") == {1.0: 1}
     assert fed.counts("json.shadow", "bf16") == {0.0: 2}
     assert fed.counts("json.margin.shadow") == {1.0: 1}
+
+
+def test_mirrored_latencies_are_judged_as_live_ones() -> None:
+    """Within the baseline's multiple is quick enough, gaps are measured, and what failed has no pace of tokens."""
+    fed = Fed(
+        Guard("ttft", "ttft", limit=2.0, quantile=0.9, or_ratio=1.5, block_s=10.0),
+        Guard("tpot", "tpot", limit=0.5, quantile=0.9),
+        Guard("gap", "token_gap", limit=0.5, quantile=0.9),
+    )
+    slow = msgspec.structs.replace(BASELINE, ttft_s=2.0, longest_gap_s=0.2)
+    for _ in range(100):
+        fed.feed.take_pair(msgspec.structs.replace(pair(baseline=slow), at=AT - 10), None)
+    for ttft_s, gap_s in ((2.9, 0.4), (3.2, 0.6)):
+        fed.feed.take_pair(pair(msgspec.structs.replace(CANDIDATE, ttft_s=ttft_s, longest_gap_s=gap_s), slow), None)
+    for failure in ("timeout", "first_byte_timeout"):
+        fed.feed.take_pair(pair(msgspec.structs.replace(CANDIDATE, failure=failure), slow), None)
+    assert fed.counts("ttft.shadow") == {0.0: 1, 1.0: 3}
+    assert fed.counts("gap.shadow") == {0.0: 1, 1.0: 1}
+    assert fed.counts("tpot.shadow") == {0.0: 2}
 
 
 def test_in_live_stages_only_agreement_goes_on(fed: Fed) -> None:

@@ -51,7 +51,14 @@ def test_latencies_count_from_the_attempts_own_start() -> None:
     assert worth.latency_of("tpot", outcome(completion_tokens=1), attempt) is None
     failed_one = Attempt("int4", "int4/0", 504, "first_byte_timeout", 0.0, 60.0)
     assert worth.latency_of("ttft", request, failed_one) is None
-    assert worth.timed_out(failed_one)
+    assert [worth.late(metric, failed_one.failure) for metric in ("ttft", "total", "tpot", "token_gap")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert worth.late("ttft", "timeout")
+    assert not worth.late("ttft", "connect")
 
 
 def test_checks_have_a_value_only_where_they_applied() -> None:

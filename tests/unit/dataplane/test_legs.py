@@ -30,14 +30,15 @@ def ended(*attempts: Attempt, failure: str = "", answer: bytes = b"words", most:
     """An exchange at its end, as far as legs look at it."""
     capture = Taking(b"", most)
     capture.add(answer)
-    fields = {"content_at": 11.0, "content_last_at": 12.0, "started_at": 10.0, "usage": AnswerInfo(), **more}
+    times = {"content_at": 11.0, "content_last_at": 12.0, "started_at": 10.0, "longest_gap_s": 0.7}
+    fields = {**times, "usage": AnswerInfo(), **more}
     return SimpleNamespace(attempts=list(attempts), failure=failure, capture=capture, **fields)
 
 
 def test_times_count_from_the_attempt() -> None:
     """A client's wait for room in the gateway is no slowness of the pool: legs and clients are timed alike."""
     leg = leg_of(ended(attempt()), Result.OK, "base")
-    assert (leg.ttft_s, leg.first_to_last_s, leg.total_s) == (0.5, 1.0, 2.0)
+    assert (leg.ttft_s, leg.first_to_last_s, leg.total_s, leg.longest_gap_s) == (0.5, 1.0, 2.0, 0.7)
     assert (leg.pool, leg.endpoint, leg.answer, leg.failure) == ("base", "base/0", b"words", "")
 
 
