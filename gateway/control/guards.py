@@ -36,6 +36,7 @@ IDLE_S = 60.0
 
 LATENCIES = frozenset({"ttft", "tpot", "token_gap", "total"})
 PAIRS = frozenset({"agreement", "likelihood_gap"})
+FEEDBACK = "feedback_rate"
 
 
 class Source(StrEnum):
@@ -144,7 +145,7 @@ def _of_rate(guard: Guard) -> tuple[Wanted, ...]:
     source = _source(guard)
     found = []
     if guard.limit is not None:
-        shape = Shape.SESSION if guard.feed == "session" and source is not Source.FEEDBACK else Shape.RATE
+        shape = Shape.SESSION if guard.feed == "session" else Shape.RATE
         found.append(Wanted(guard.name, guard, source, shape, _absolute(guard, source, shape)))
         if source is Source.ATTEMPTS:
             # What fails after the guard's deadline counted as good there; here it does not.
@@ -161,7 +162,8 @@ def _of_rate(guard: Guard) -> tuple[Wanted, ...]:
         pair = SeriesSpec(Form.PAIR, guard.margin, Feed.PRODUCT, 1.0, 0.0)
         found.append(Wanted(f"{guard.name}.margin", guard, source, Shape.MARGIN, pair, twin=False))
     if guard.ratio is not None:
-        share = SeriesSpec(Form.SHARE, 0.0, Feed.PRODUCT, guard.block_s, SHARE_D_S, tolerated_ratio=guard.ratio)
+        deadline_s = outcome_s(guard) if source is Source.FEEDBACK else SHARE_D_S
+        share = SeriesSpec(Form.SHARE, 0.0, Feed.PRODUCT, guard.block_s, deadline_s, tolerated_ratio=guard.ratio)
         calm = guard.ratio <= 1.0
         found.append(Wanted(f"{guard.name}.ratio", guard, source, Shape.SHARE, share, twin=False, calm=calm))
     return tuple(found)
@@ -197,12 +199,12 @@ def _absolute(guard: Guard, source: Source, shape: Shape) -> SeriesSpec:
             Feed.PRODUCT,
             guard.block_s,
             deadline_s=longest_s + TURN_S,
-            announced=True,
+            announced=source is not Source.FEEDBACK,  # nobody knows which answers somebody will judge
             grace_s=min(TURN_S, longest_s),
         )
     feed = Feed.VOTE if guard.feed == "vote" else Feed.PRODUCT
     if source is Source.FEEDBACK:
-        return SeriesSpec(Form.RATE, limit, feed, guard.block_s, guard.deadline_s or FEEDBACK_D_S)
+        return SeriesSpec(Form.RATE, limit, feed, guard.block_s, outcome_s(guard))
     if source is Source.ATTEMPTS:
         deadline_s, overdue = guard.deadline_s or ERRORS_D_S, Overdue.GOOD
     else:
@@ -213,7 +215,7 @@ def _absolute(guard: Guard, source: Source, shape: Shape) -> SeriesSpec:
 def _source(guard: Guard) -> Source:
     if guard.metric == "error_rate":
         return Source.ATTEMPTS
-    return Source.FEEDBACK if guard.metric == "feedback_rate" else Source.CHECKS
+    return Source.FEEDBACK if guard.metric == FEEDBACK else Source.CHECKS
 
 
 def ratio_of(guard: Guard) -> float | None:
@@ -223,4 +225,15 @@ def ratio_of(guard: Guard) -> float | None:
 
 def conversation_s(guard: Guard) -> float:
     """How long a conversation may last before it votes, for guards with session votes."""
-    return guard.deadline_s or CONVERSATION_S
+    return outcome_s(guard) if guard.metric == FEEDBACK else guard.deadline_s or CONVERSATION_S
+
+
+def idle_s(guard: Guard) -> float:
+    """How long a conversation may be silent before it votes: a person's word may come as long as it is open."""
+    longest_s = conversation_s(guard)
+    return longest_s if guard.metric == FEEDBACK else min(IDLE_S, longest_s / 2)
+
+
+def outcome_s(guard: Guard) -> float:
+    """How long what is found in an answer, or said of it, may take to become known."""
+    return guard.deadline_s or (FEEDBACK_D_S if guard.metric == FEEDBACK else CHECK_D_S)

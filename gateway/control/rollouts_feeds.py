@@ -16,7 +16,7 @@ from gateway.control.rollouts_booking import Booking
 from gateway.control.rollouts_latencies import Latencies
 from gateway.control.rollouts_margins import Margins
 from gateway.control.rollouts_pairs import PairFeed
-from gateway.core.consequence import Consequence
+from gateway.core.consequence import Consequence, Subject
 from gateway.core.consequence import Kind as ConsequenceKind
 from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
 from gateway.core.evidence.blocks import BAD, GOOD
@@ -144,15 +144,7 @@ class BucketFeed:
             # Only the last attempt's answer reached anybody, and only that was looked at.
             found = inspection if number == len(outcome.attempts) and not attempt.failure else None
             for one in self._by_source.get(Source.CHECKS, ()):
-                value = worth.check_value(one.guard, found)
-                if _by_conversation(one):
-                    if value is not None:
-                        self._turn(
-                            one, pool, outcome.conversation or outcome.request_id, second, value=value, now_s=now_s
-                        )
-                        self._blame(one, value, pool, outcome.request_id)
-                else:
-                    self._book(one, pool, second, value, outcome)
+                self._book_answer(one, pool, worth.check_value(one.guard, found), outcome, now_s)
             for one in self._by_source.get(Source.HARD_ANSWERS, ()):
                 self._book(one, pool, second, worth.hard_answer_value(found), outcome)
         self._booking.settle()
@@ -162,16 +154,15 @@ class BucketFeed:
         subject = found.subject
         if not self._is_mine(subject.pool):
             return
-        second = int(subject.at)
         if found.kind is ConsequenceKind.FEEDBACK:
-            for one in self._by_source.get(Source.FEEDBACK, ()):
-                self._book_plain(one, subject.pool, second, bad, subject.request_id)
+            mine = self._by_source.get(Source.FEEDBACK, [])
         elif found.kind in _TOOL_KINDS:
-            for one in self._by_source.get(Source.CHECKS, ()):
-                if one.guard.metric == _TOOLS and _by_conversation(one):
-                    conversation = subject.conversation or subject.request_id
-                    self._turn(one, subject.pool, conversation, second, value=bad, now_s=now_s)
-                    self._blame(one, bad, subject.pool, subject.request_id)
+            checked = self._by_source.get(Source.CHECKS, ())
+            mine = [one for one in checked if one.guard.metric == _TOOLS and _by_conversation(one)]
+        else:
+            mine = []
+        for one in mine:
+            self._book_answer(one, subject.pool, bad, subject, now_s)
         self._booking.settle()
 
     def take_pair(
@@ -211,17 +202,28 @@ class BucketFeed:
     def _is_mine(self, pool: str) -> bool:
         return pool in self._pools
 
-    def _book(self, one: Wanted, pool: str, second: int, value: float | None, outcome: Outcome) -> None:
+    def _book_answer(
+        self, one: Wanted, pool: str, value: float | None, answer: Outcome | Subject, now_s: float
+    ) -> None:
+        """What is known of an answer itself: by its conversation where those vote, else by itself."""
+        second = int(answer.at)
+        if not _by_conversation(one):
+            self._book(one, pool, second, value, answer)
+        elif value is not None:
+            self._turn(one, pool, answer.conversation or answer.request_id, second, value=value, now_s=now_s)
+            self._blame(one, value, pool, answer.request_id)
+
+    def _book(self, one: Wanted, pool: str, second: int, value: float | None, answer: Outcome | Subject) -> None:
         if _is_plain(one):
-            self._book_plain(one, pool, second, value, outcome.request_id)
+            self._book_plain(one, pool, second, value, answer.request_id)
             return
         if value is None:
             return
         if one.shape is Shape.SHARE:
-            self._share(one, pool, second, bad=value > 0.0, conversation=outcome.conversation or outcome.request_id)
+            self._share(one, pool, second, bad=value > 0.0, conversation=answer.conversation or answer.request_id)
         else:
             self._margins[one.name].add(second, value, candidate=pool == self.plan.candidate)
-        self._blame(one, value, pool, outcome.request_id)
+        self._blame(one, value, pool, answer.request_id)
 
     def _book_plain(
         self, one: Wanted, pool: str, second: int, value: float | None, request_id: str = "", *, number: int = 1
@@ -260,13 +262,12 @@ class BucketFeed:
         sessions = self._sessions.get(key)
         if sessions is None:
             longest_s = guards.conversation_s(one.guard)
-            idle_s = min(guards.IDLE_S, longest_s / 2)
-            sessions = self._sessions[key] = SessionVotes(idle_s, longest_s=longest_s)
+            sessions = self._sessions[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
         held = len(sessions)
         votes = sessions.turn(conversation, second, value > 0.0, now_s)
         # A new conversation is open now unless it voted at once; the block waits for its vote.
         opened = len(sessions) + len(votes) - held
-        if opened > 0 and one.shape is Shape.SESSION:
+        if opened > 0 and one.shape is Shape.SESSION and one.spec.announced:
             self._judge.announce(key, second, opened)
         for vote in votes:
             self._vote(key, vote)

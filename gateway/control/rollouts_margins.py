@@ -25,10 +25,8 @@ class Margins:
 
     def __init__(self, one: Wanted, start_s: float) -> None:
         guard = one.guard
-        if guard.feed == "session":
-            self._deadline_s = guards.conversation_s(guard) + guards.TURN_S
-        else:
-            self._deadline_s = guard.deadline_s or guards.CHECK_D_S
+        by_conversation = guard.feed == "session"
+        self._deadline_s = guards.conversation_s(guard) + guards.TURN_S if by_conversation else guards.outcome_s(guard)
         self._name = one.name
         self._timeline = Timeline(guard.block_s, self._deadline_s, start_s)
 

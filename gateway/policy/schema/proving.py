@@ -1,5 +1,6 @@
 """How a candidate pool proves itself: shadow traffic, rollouts in stages, and the guards that judge both."""
 
+import math
 import re
 from typing import Annotated
 
@@ -206,6 +207,40 @@ class Guard(Strict):
             refuse("only latencies have a quantile")
         if self.metric in PAIRS and (self.limit is not None or self.margin_to_baseline is None):
             refuse(f"{self.metric} is judged against the baseline only", "give it margin_to_baseline")
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> "Guard":
+        """No bound is taken that nothing would ever be held against."""
+        if self.metric in PAIRS and self.ratio_to_baseline is not None:
+            refuse(f"{self.metric} is compared by a margin, not by a ratio", "leave ratio_to_baseline out")
+        if self.or_ratio_to_baseline is not None and self.metric not in LATENCIES:
+            instead = "margin_to_baseline" if self.metric in PAIRS else "ratio_to_baseline"
+            refuse("only a latency has or_ratio_to_baseline", f"use {instead}")
+        if self.or_ratio_to_baseline is not None and self.ratio_to_baseline is not None and self.limit is None:
+            mend = "give it a limit, or leave one of the ratios out"
+            refuse("or_ratio_to_baseline widens a limit, and there is none beside ratio_to_baseline", mend)
+        return self
+
+    @model_validator(mode="after")
+    def _bounds_leave_room(self) -> "Guard":
+        """0 and 100% leave nothing to bet on: the judge could say neither fail nor pass."""
+        latency = self.metric in LATENCIES
+        if self.limit is not None and not 0 < self.limit < (math.inf if latency else 1):
+            what = "a limit on a latency lies above 0" if latency else "a limit lies above 0% and below 100%"
+            refuse(what, "give what a healthy pool keeps well within")
+        if self.margin_to_baseline == 1 or (self.metric == "likelihood_gap" and self.margin_to_baseline == 0):
+            least = "above" if self.metric == "likelihood_gap" else "from"
+            refuse(f"a margin of {self.metric} lies {least} 0% and below 100%", "give what you would tolerate")
+        return self
+
+    @model_validator(mode="after")
+    def _feed_fits(self) -> "Guard":
+        """No way of counting is taken that would be another one in truth."""
+        if self.metric in PAIRS and self.feed not in (None, "product"):
+            refuse(f"{self.metric} counts pair by pair", "leave feed out")
+        if self.feed == "session" and self.metric in ("error_rate", *LATENCIES):
+            refuse(f"{self.metric} counts requests, and no conversations", "use feed: vote, which is the default")
         return self
 
 

@@ -40,13 +40,18 @@ def test_each_bound_of_a_guard_is_a_series() -> None:
     assert {one.stages for name, one in found.items() if "shadow" in name} == {"shadow"}
 
 
-def test_checks_and_tools_vote_by_conversation_and_feedback_by_answer() -> None:
-    """Session votes wait for the conversation; feedback for a person."""
+def test_session_votes_wait_for_the_conversation_and_feedback_for_a_person() -> None:
+    """Checks are announced, words are not: their blocks wait until nobody may speak any more."""
     json = by_name(Guard("json", "format_error_rate", limit=0.02, feed="session"))["json"]
     assert (json.shape, json.spec.form, json.spec.deadline_s) == (Shape.SESSION, Form.SESSION, 660.0)
+    assert json.spec.announced
     feedback = by_name(Guard("f", "feedback_rate", limit=0.1, feed="session"))["f"]
-    assert (feedback.shape, feedback.source, feedback.spec.announced) == (Shape.RATE, Source.FEEDBACK, False)
-    assert feedback.spec.deadline_s == guards.FEEDBACK_D_S
+    assert (feedback.shape, feedback.source, feedback.spec.announced) == (Shape.SESSION, Source.FEEDBACK, False)
+    assert feedback.spec.deadline_s == guards.FEEDBACK_D_S + guards.TURN_S
+    by_answer = by_name(Guard("f", "feedback_rate", limit=0.1, ratio=1.0, feed="product"))
+    assert (by_answer["f"].shape, by_answer["f.ratio"].shape) == (Shape.RATE, Shape.SHARE)
+    assert {one.spec.deadline_s for one in by_answer.values()} == {guards.FEEDBACK_D_S}
+    assert {guards.idle_s(one.guard) for one in (json, feedback)} == {60.0, guards.FEEDBACK_D_S}
 
 
 def test_latency_guards_are_exceedances_and_ratios_shares() -> None:

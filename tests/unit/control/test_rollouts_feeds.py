@@ -1,19 +1,28 @@
 """From outcomes to series: booked by arrival, resolved exactly, attempts of several pools apart."""
 
+from itertools import combinations
+
 import msgspec
 import pytest
+from pydantic import ValidationError
 
-from gateway.control.guards import implicit_series, series_of
+from gateway.control.guards import Shape, Wanted, implicit_series, series_of
 from gateway.control.rollouts_feeds import BucketFeed
 from gateway.core.consequence import Consequence, Kind, Subject
-from gateway.core.evidence import Budget, Judge, SeriesKey
+from gateway.core.evidence import BASELINE, CANDIDATE, Budget, Judge, SeriesKey
+from gateway.core.evidence.blocks import ONLY_LANE
+from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
-from gateway.core.quality.finding import Check, passed
-from gateway.model.outcome import Attempt
+from gateway.core.quality.finding import Check, failed, failure_classes, passed
+from gateway.model.outcome import Attempt, Outcome
 from gateway.model.proving import Guard
+from gateway.policy.proving import _guard as compiled_guard
+from gateway.policy.schema.proving import LATENCIES, METRICS, PAIRS
+from gateway.policy.schema.proving import Guard as WrittenGuard
 from tests.unit.control.conftest import outcome
 from tests.unit.control.rollout_rig import inspection, rollout_policy
 from tests.unit.dataplane.outcome_values import with_fields
+from tests.unit.dataplane.pair_values import make_pair
 
 PLAN = rollout_policy().rollouts[0]
 AT = 1_000.0
@@ -47,6 +56,15 @@ class Fed:
         for (_, value), count in block.cells.items():
             found[value] = found.get(value, 0) + count
         return found | ({-1.0: block.unscored} if block.unscored else {})
+
+    def arms(self, name: str, pool: str = "int4", after: float = AT) -> dict[tuple[float, float], int]:
+        """Arms and values with their counts, over all open blocks that end after a second."""
+        found: dict[tuple[float, float], int] = {}
+        timeline = self.judge.series(SeriesKey(name, "b", pool)).timeline
+        for number, block in timeline.pending.items():
+            for cell, count in block.cells.items() if timeline.end_of(number) > after else ():
+                found[cell] = found.get(cell, 0) + count
+        return found
 
     def open_requests(self, name: str, pool: str = "int4") -> int:
         """Announced requests without an outcome."""
@@ -163,6 +181,22 @@ def test_feedback_counts_at_the_answers_second(fed: Fed) -> None:
     assert fed.counts("feedback") == {1.0: 1, 0.0: 1}
 
 
+def test_feedback_is_compared_with_the_baselines_by_conversation() -> None:
+    """One unhappy person who says so of every answer is one vote, and one failure; the baseline's words count too."""
+    fed = Fed((Guard("words", "feedback_rate", limit=0.1, margin=0.1, ratio=1.5, feed="session", block_s=10.0),))
+    for pool, words in (("int4", (1.0, 1.0, 0.0, 1.0)), ("bf16", (0.0, 0.0, 0.0, 1.0))):
+        for number, bad in enumerate(words):
+            subject = Subject(f"{pool}{number}", AT + number, "t", "b", pool, f"talk-{pool}")
+            fed.feed.take_consequence(Consequence(Kind.FEEDBACK, subject), bad, AT + 300 * number)
+    fed.feed.advance(AT + 1_799)
+    assert fed.counts("words") == fed.counts("words.margin", second=AT + 1_799) == {}
+    fed.feed.advance(AT + 1_801)
+    assert (fed.counts("words"), fed.counts("words", "bf16")) == ({0.75: 1}, {0.25: 1})
+    fed.feed.advance(AT + 1_900)
+    assert fed.counts("words.margin", second=AT + 1_900) == {0.5: 1}
+    assert fed.arms("words.ratio") == {(CANDIDATE, 1.0): 1, (BASELINE, 0.0): 3, (BASELINE, 1.0): 1}
+
+
 def test_a_failed_tool_is_one_more_bad_turn_of_its_conversation() -> None:
     """Of four answers and one result that failed, one in five is bad: absolute, and as a difference to the baseline."""
     tools = Guard("tools", "tool_failure_rate", limit=0.01, margin=0.01, feed="session", block_s=10.0)
@@ -197,3 +231,122 @@ def test_a_stage_start_forgets_what_was_in_the_air(fed: Fed) -> None:
     fed.feed.advance(AT + 60)
     assert fed.feed.seen == {}
     assert fed.counts("same.margin", second=AT + 60) == {}
+
+
+BOUNDS = ("limit", "margin_to_baseline", "ratio_to_baseline", "or_ratio_to_baseline")
+CHECKED = {
+    "format_error_rate": Check.JSON,
+    "tool_failure_rate": Check.TOOL_SCHEMA,
+    "refusal_rate": Check.REFUSAL,
+    "degenerate_rate": Check.GARBAGE,
+    "check": Check.CITATIONS,
+}
+
+
+def written(metric: str, bounds: tuple[str, ...], feed: str | None) -> Guard | None:
+    """The guard that a policy with these bounds gets; None = it is refused, with what to do."""
+    latency = metric in LATENCIES
+    values = {"limit": 2.0 if latency else 0.01, "margin_to_baseline": 0.01, "ratio_to_baseline": 1.5}
+    fields = {name: values.get(name, 1.2) for name in bounds} | ({"quantile": 0.9} if latency else {})
+    fields |= {"feed": feed} if feed else {}
+    fields |= {"check": CHECKED[metric].value} if metric == "check" else {}
+    try:
+        return compiled_guard("g", WrittenGuard.model_validate({"metric": metric, **fields}))
+    except ValidationError as refusal:
+        assert len(refusal.errors()) == 1
+        return None
+
+
+def play(fed: Fed, metric: str, at: float) -> None:
+    """A good and then a bad turn of one conversation at each pool, told in whatever way that metric is told."""
+    for pool in ("int4", "bf16"):
+        for bad in (False, True):
+            turn = with_fields(request(pool, request_id=f"{pool}{bad}", conversation=f"talk-{pool}"), at=at)
+            if metric in CHECKED:
+                finding = (failed if bad else passed)(CHECKED[metric], "so it is")
+                found = Inspection("chat", True, 1, 10, (finding,), failure_classes([finding]), 1.0)
+                fed.feed.take_checked(turn, found, at)
+            elif metric == "feedback_rate":
+                subject = Subject(turn.request_id, at, "t", "b", pool, turn.conversation)
+                fed.feed.take_consequence(Consequence(Kind.FEEDBACK, subject), float(bad), at)
+            elif metric == "error_rate":
+                attempt = Attempt(pool, f"{pool}/0", 200, "connect" if bad else "", 0.0, 0.3)
+                fed.feed.take_outcomes([with_fields(turn, attempts=(attempt,))])
+            elif metric in LATENCIES:
+                fed.feed.take_outcomes([paced(turn, pool, 9.0 if bad else 0.1)])
+
+
+def paced(turn: Outcome, pool: str, seconds: float) -> Outcome:
+    """A request of which every time is that long."""
+    attempt = Attempt(pool, f"{pool}/0", 200, "", 0.0, seconds)
+    return with_fields(
+        turn,
+        attempts=(attempt,),
+        ttft_s=seconds,
+        longest_gap_s=seconds,
+        first_to_last_s=9 * seconds,
+        completion_tokens=10,
+    )
+
+
+def shapes_of(guard: Guard, metric: str, bounds: tuple[str, ...]) -> set[Shape]:
+    """What bounds mean, whatever the code makes of them."""
+    meant = set()
+    if "limit" in bounds:
+        meant.add(Shape.SESSION if guard.feed == "session" else Shape.RATE)
+    if "margin_to_baseline" in bounds:
+        meant.add(Shape.PAIR if metric in PAIRS else Shape.MARGIN)
+    if "ratio_to_baseline" in bounds or ("or_ratio_to_baseline" in bounds and "limit" not in bounds):
+        meant.add(Shape.SHARE)
+    return meant
+
+
+def booked(fed: Fed, one: Wanted) -> None:
+    """Hold what a series got against its shape."""
+    mine, twin = fed.arms(one.name, after=AT + 60), fed.arms(one.name, "bf16", AT + 60) if one.twin else None
+    match one.shape:
+        case Shape.RATE:
+            assert mine == twin == {(ONLY_LANE, 0.0): 1, (ONLY_LANE, 1.0): 1}
+        case Shape.SESSION:
+            assert mine == twin == {(ONLY_LANE, 0.5): 1}
+        case Shape.SHARE:
+            assert mine == {(lane, value): 1 for lane in (CANDIDATE, BASELINE) for value in (0.0, 1.0)}
+        case Shape.MARGIN:
+            assert sum(value * count for (_, value), count in mine.items()) == 0.0, "both arms are as bad"
+            assert sum(mine.values()) == (1 if one.guard.feed == "session" else 2)
+        case Shape.PAIR:
+            assert mine == {(ONLY_LANE, 0.0): 1}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("feed", [None, "product", "vote", "session"])
+def test_every_bound_of_every_metric_is_booked_by_its_shape_or_refused(metric: str, feed: str | None) -> None:
+    """A comparison that is counted as a plain rate would roll a good candidate back for what its baseline does too; a
+    bound without a series would never be held against anything."""
+    taken = 0
+    for bounds in (chosen for size in (1, 2, 3, 4) for chosen in combinations(BOUNDS, size)):
+        guard = written(metric, bounds, feed)
+        if guard is None:
+            continue
+        taken += 1
+        fed = Fed((guard,))
+        live = [one for one in series_of(guard) if one.stages != "shadow" and not one.name.endswith(".missing")]
+        assert {one.shape for one in live} == shapes_of(guard, metric, bounds), (metric, bounds, feed)
+        if metric in PAIRS:
+            fed.feed.take_pair(make_pair(at=AT + 60), PairLoss(0.0, 0.0))
+            fed.feed.take_gap(make_pair(at=AT + 60), 0.0)
+        elif metric in LATENCIES:
+            quick = [paced(request("bf16", request_id=f"q{number}"), "bf16", 1.0) for number in range(100)]
+            fed.feed.take_outcomes(quick)
+            for one in live:  # what the baseline has shown before is for later blocks
+                for pool in ("int4", "bf16") if one.twin else ("int4",):
+                    fed.judge.series(SeriesKey(one.name, "b", pool)).timeline.skip_before(2)
+        play(fed, metric, AT + 60)
+        fed.feed.advance(AT + 5_000)
+        for one in live:
+            booked(fed, one)
+    assert taken or (metric, feed) in {
+        *(("error_rate", "session"), ("agreement", "vote"), ("agreement", "session")),
+        *(("likelihood_gap", "vote"), ("likelihood_gap", "session")),
+        *((latency, "session") for latency in LATENCIES),
+    }

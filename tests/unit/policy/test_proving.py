@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from gateway.model.proving import Guard, Stage
 
@@ -109,6 +110,50 @@ def test_a_guard(written: Any, guard: Guard, policies: Any) -> None:
     """Feed, block and deadline have a default per metric; a TTFT limit is its own deadline."""
     table = policies.table(lambda data: data["guards"].update(g=written))
     assert table.guards["g"] == guard
+
+
+@pytest.mark.parametrize(
+    ("written", "said", "mend"),
+    [
+        ({"metric": "feedback_rate", "or_ratio_to_baseline": 1.2}, "only a latency has", "use ratio_to_baseline"),
+        (
+            {"metric": "agreement", "margin_to_baseline": "2%", "or_ratio_to_baseline": 1.2},
+            "only a latency has",
+            "use margin_to_baseline",
+        ),
+        ({"metric": "agreement", "margin_to_baseline": "2%", "ratio_to_baseline": 1.2}, "by a margin", "leave"),
+        (
+            {"metric": "ttft", "quantile": "99%", "ratio_to_baseline": 1.2, "or_ratio_to_baseline": 1.3},
+            "widens a limit",
+            "give it a limit",
+        ),
+        ({"metric": "error_rate", "limit": "1%", "feed": "session"}, "counts requests", "use feed: vote"),
+        ({"metric": "total", "quantile": "99%", "limit": "2s", "feed": "session"}, "counts requests", "use feed: vote"),
+        ({"metric": "agreement", "margin_to_baseline": "2%", "feed": "vote"}, "pair by pair", "leave feed out"),
+        ({"metric": "error_rate", "limit": "0%"}, "above 0% and below 100%", "healthy pool"),
+        ({"metric": "feedback_rate", "limit": "100%"}, "above 0% and below 100%", "healthy pool"),
+        ({"metric": "total", "quantile": "99%", "limit": "0s"}, "lies above 0", "healthy pool"),
+        ({"metric": "error_rate", "margin_to_baseline": "100%"}, "from 0% and below 100%", "tolerate"),
+        ({"metric": "likelihood_gap", "margin_to_baseline": "0%"}, "above 0% and below 100%", "tolerate"),
+    ],
+)
+def test_a_bound_that_would_not_be_what_it_says_is_refused(written: Any, said: str, mend: str, policies: Any) -> None:
+    """At its line, with the mend: a bound that nobody is held to is worse than none."""
+
+    def change(data: Any) -> None:
+        data["guards"].update(odd=written)
+
+    found = policies.error(change)
+    assert (found.file, said in found.message, mend in found.mend) == ("policy.yaml", True, True), str(found)
+    lines = yaml.safe_dump(policies.data(change), sort_keys=False).splitlines()
+    assert lines[found.line - 1].strip() == "odd:"
+
+
+@pytest.mark.parametrize("margin", ["0%", "99%"])
+def test_no_loss_at_all_may_be_tolerated(margin: str, policies: Any) -> None:
+    """A margin of 0 is a bound like any other."""
+    written = {"metric": "feedback_rate", "margin_to_baseline": margin}
+    assert policies.table(lambda data: data["guards"].update(g=written)).guards["g"].margin in (0.0, 0.99)
 
 
 def test_every_metric_has_a_feed(policies: Any) -> None:
