@@ -17,6 +17,7 @@ from gateway.wire.wheel import NEVER, Wheel
 
 IDLE_S = 75.0  # longer than the common load balancers' 60 s, so that they close first
 STALLED_S = 60.0  # a client that reads nothing while an answer waits for it
+AHEAD_BYTES = 64 * 1024  # read behind a waiting request, for the sake of the client's end: only a reader hears of it
 LINGER_S = 2.0  # after a refusal: read on, or the client's unread bytes turn our answer into a reset (RFC 9112 §9.6)
 
 
@@ -88,6 +89,7 @@ class ServerConnection(asyncio.Protocol):
     """One client connection. ``answering`` is the request in progress, ``bytes_out`` what its answer has sent."""
 
     __slots__ = (
+        "_ahead_bytes",
         "_chunked",
         "_close_after",
         "_context",
@@ -110,6 +112,7 @@ class ServerConnection(asyncio.Protocol):
             context.limits, context.clock, whole=self._whole, go_on=self._go_on, leave=context.handler.allow
         )
         self._queue: deque[Request] | None = None
+        self._ahead_bytes = 0  # beyond ``AHEAD_BYTES`` the socket is not read until the queue is empty
         self._work: Work | None = None
         self._refused = False
         self._writing_paused = False
@@ -156,11 +159,14 @@ class ServerConnection(asyncio.Protocol):
         if request is not None:
             self._whole(request)
             return
+        behind = bool(self._queue)
         try:
             reader.feed(data)
         except ApiError as error:
             self._refuse(error)
             return
+        if behind:
+            self._came_behind(len(data))
         if reader.partial and self.answering is None and self.transport is not None:
             limits = self._context.limits
             if reader.in_body:
@@ -298,8 +304,16 @@ class ServerConnection(asyncio.Protocol):
             return
         if self._queue is None:
             self._queue = deque()
+        elif self._queue:
+            self._came_behind(len(request.body))
         self._queue.append(request)
-        self.transport.pause_reading()
+
+    def _came_behind(self, size: int) -> None:
+        """Read on behind a waiting request, or a client that leaves would keep its pool busy; but not without end."""
+        paused = self._ahead_bytes > AHEAD_BYTES
+        self._ahead_bytes += size
+        if not paused and self._ahead_bytes > AHEAD_BYTES and self.transport is not None:
+            self.transport.pause_reading()
 
     def _begin(self, request: Request) -> None:
         self._occupy(request)
@@ -316,7 +330,7 @@ class ServerConnection(asyncio.Protocol):
     def _done(self, closing: bool) -> None:
         self._work = None
         self.answering = None
-        if self._refused:
+        if self._refused and (closing or not self._queue):
             self._linger()
         elif closing:
             self._close()
@@ -329,7 +343,9 @@ class ServerConnection(asyncio.Protocol):
         if self._queue and self.answering is None and self.transport is not None:
             request = self._queue.popleft()
             if not self._queue:
-                self.transport.resume_reading()
+                if self._ahead_bytes > AHEAD_BYTES:
+                    self.transport.resume_reading()
+                self._ahead_bytes = 0
             self._begin(request)
 
     def _close(self) -> None:
@@ -355,7 +371,7 @@ class ServerConnection(asyncio.Protocol):
         self._refused = True
         if self.transport is not None and self.answering is None:
             self._context.handler.refuse(self, error)
-        # Else an earlier request is still being answered: its answer is not cut, and the connection closes after it.
+        # Else earlier requests are still to be answered: no answer is cut, and the connection closes after the last.
 
     def _linger(self) -> None:
         if self.transport.can_write_eof():

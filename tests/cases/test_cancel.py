@@ -35,6 +35,23 @@ def test_b63_client_leaves_before_the_answer(lane: Lane, streamed: bool) -> None
     wait_for(lambda: _idle(lane), "in-flight is zero")
 
 
+def test_b63_client_leaves_with_a_second_request_behind_the_first(lane: Lane) -> None:
+    """What it has pipelined does not hide that it left: the first one's connection closes at once, and the second
+    reaches no pool."""
+    lane.first.play([Hang()])
+    client = lane.gateway.connect()
+    client.send(request_bytes(r0s(lane.model)))
+    received = lane.first.wait_received()
+    client.send(request_bytes(r0s(lane.model)))
+    left_at = time.monotonic()
+    client.close()
+    assert received.wait_closed()
+    assert received.closed_at - left_at < PROMPT_S
+    assert lane.outcome()["result"] == "client_cancelled"
+    wait_for(lambda: _idle(lane), "in-flight is zero")
+    assert len(lane.first.received) == 1
+
+
 @pytest.mark.parametrize("how", ["reset", "close"])
 @pytest.mark.parametrize("moment", ["flowing", "silent"])
 def test_b64_client_leaves_in_mid_stream(lane: Lane, how: str, moment: str) -> None:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.errors import ApiError
+from gateway.wire import server
 from gateway.wire.server import ServerConnection
 from tests.unit.wire.rig import Rig, until
 
 POST = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\nhi"
+BIG = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
 
 
 @pytest.fixture
@@ -192,6 +194,60 @@ async def test_a_client_that_leaves_is_reported_at_once(rig: Rig) -> None:
     await until(lambda: bool(rig.jobs))
     writer.close()
     await until(lambda: rig.jobs[0].heard == ["gone"])
+
+
+@pytest.mark.parametrize("more", [POST, POST * 3, POST + b"POST /v1/x HTTP/1.1\r\nHo", BIG])
+async def test_a_pipelining_client_that_leaves_is_reported_at_once(rig: Rig, more: bytes) -> None:
+    """What it has sent behind the request in progress, and how much, must not hide its end: its pool would go on."""
+    _, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    writer.write(more)
+    await until(lambda: bool(rig.connections[0]._queue))
+    writer.close()
+    await until(lambda: rig.jobs[0].heard == ["gone"])
+    assert len(rig.requests) == 1
+
+
+async def test_what_is_read_behind_a_waiting_request_is_bounded(rig: Rig) -> None:
+    """A client that pipelines without end fills its own buffers, and all of it is answered in the end."""
+    reader, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    connection = rig.connections[0]
+    writer.write(BIG)
+    await until(lambda: bool(connection._queue))
+    for _ in range(40):
+        writer.write(BIG)
+    await until(lambda: not connection.transport.is_reading())
+    queued = connection._queue
+    assert queued is not None
+    assert sum(len(request.body) for request in queued) < server.AHEAD_BYTES + 2 * 300_000
+    rig.on_request = lambda connection, request: connection.answer(200, b"", b"%d" % len(request.body))
+    connection.answer(200, b"", b"2")
+    seen = 0
+    async with asyncio.timeout(10):
+        while seen < 42:
+            seen += (await reader.read(65536)).count(b"HTTP/1.1 200")
+    assert connection.transport.is_reading()
+    writer.close()
+
+
+async def test_requests_before_one_that_cannot_be_read_are_answered(rig: Rig) -> None:
+    """It closes the connection, but not before its turn."""
+    reader, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.jobs))
+    writer.write(POST)
+    await until(lambda: bool(rig.connections[0]._queue))
+    writer.write(b"garbage\r\n\r\n")
+    await until(lambda: rig.connections[0]._refused)
+    for number in (1, 2):
+        await until(lambda: len(rig.requests) == number)  # noqa: B023 - awaited before the next one
+        rig.connections[0].answer(200, b"", b"ok")
+    data = await asyncio.wait_for(reader.read(), 5)
+    assert data.count(b"HTTP/1.1 200") == 2
+    writer.close()
 
 
 async def test_a_client_that_does_not_read_pauses_the_work_and_is_cut(rig: Rig) -> None:
