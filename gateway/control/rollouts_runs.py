@@ -180,6 +180,12 @@ class Run:
             line = (fed.step.end_s, suspicion_of(fed.step.total), fed.number, fed.bad)
             self.history.setdefault(key, deque(maxlen=HISTORY)).append(line)
 
+    def forget_steps(self) -> None:
+        """Meters went back: what is noted beyond where they stand comes again."""
+        for key, lines in self.history.items():
+            end_s = self._judge.series(key).meter.end_s
+            self.history[key] = deque((line for line in lines if line[0] <= end_s), maxlen=HISTORY)
+
     # verdicts
 
     def judged(self, now_s: float) -> Iterator[Judged]:

@@ -3,8 +3,9 @@
 Owns the exchange over the database, once a turn: our report behind the others', then all that came since, merged into
 blocks that are complete. Every gateway reads the same reports in the same order, so their copies of a meter trip on the
 same block. With SQLite there is one gateway, and its own blocks are all there is. While the database does not answer
-for ``ALONE_S``, what is seen here is judged alone: a bad pool must not stay in for want of a database. Called by the
-service.
+for ``ALONE_S``, what is seen here is judged alone: a bad pool must not stay in for want of a database. When it answers
+again, the meters go back to where they were, and what was judged alone is reported and judged as a part of the whole.
+Called by the service.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from gateway.control.rollouts import Engine
 from gateway.control.rollouts_values import EngineState
 from gateway.core.evidence import (
     Judge,
+    JudgeState,
     KeyedBlock,
     Merger,
     Report,
@@ -66,7 +68,11 @@ class Sharing:
         self._names = _Names()
         self._waiting: list[tuple[str, KeyedBlock]] = []
         self._sent = 0
+        self._fed = 0  # of those that wait, the first so many were judged alone
+        self._alone_since_s: float | None = None
+        self._before: JudgeState | None = None  # the meters at that moment, as long as all since then is kept
         self._position: int | None = None
+        self._joins = True  # what is under way with the database begins where others' meters stand
         self._work: asyncio.Task[Heard] | None = None
         self._answered_s: float | None = None
         self._metered_s = 0.0
@@ -89,8 +95,9 @@ class Sharing:
         await asyncio.wait([work], timeout=WAIT_S)
         heard = self._heard()
         if heard is None:
-            return self._without_others(now_s)
+            return self._without_others(engine, now_s)
         self._answered_s = now_s
+        self._go_back(engine)
         self._be_alone(False)
         return self._merged(engine, heard, watched)
 
@@ -100,11 +107,29 @@ class Sharing:
             self._names.of(engine.judge, engine.salt)
             await asyncio.wait([self._talk_to_others(engine, now_s, leaving=True)], timeout=WAIT_S)
 
-    def _without_others(self, now_s: float) -> list[KeyedBlock]:
+    def _without_others(self, engine: Engine, now_s: float) -> list[KeyedBlock]:
         """What to feed while the database does not answer: nothing for a while, then what is seen here."""
         self._answered_s = now_s if self._answered_s is None else self._answered_s
-        self._be_alone(now_s - self._answered_s > ALONE_S or len(self._waiting) > WAITING_MOST)
-        return self._own() if self.alone else []
+        alone = now_s - self._answered_s > ALONE_S or len(self._waiting) > WAITING_MOST
+        if alone and not self.alone:
+            self._alone_since_s, self._before = now_s, engine.judge.state()
+        self._be_alone(alone)
+        if not alone:
+            return []
+        if self._before is None or len(self._waiting) > WAITING_MOST:
+            return self._own()  # too much to be kept: it counts here alone
+        own = [block for _, block in self._waiting[self._fed :]]
+        self._fed = len(self._waiting)
+        return own
+
+    def _go_back(self, engine: Engine) -> None:
+        """Take back what was judged alone: it was kept, and the others are told of it now."""
+        before, self._before = self._before, None
+        self._fed, self._alone_since_s = 0, None
+        if before is not None:
+            engine.judge.go_back(before)
+            for run in engine.runs.values():
+                run.forget_steps()
 
     def _be_alone(self, alone: bool) -> None:
         if alone is not self.alone:
@@ -116,9 +141,13 @@ class Sharing:
         blocks = tuple((name, block.record) for name, block in self._waiting)
         report, state = Report(self._process, now_s, blocks, held, leaving), None
         self._sent = len(blocks)
-        if self._position is not None and now_s - self._metered_s >= METERS_S:
+        if self._position is not None and not self.alone and now_s - self._metered_s >= METERS_S:
             self._metered_s, state = now_s, engine.state(now_s)
-        self._work = asyncio.create_task(asyncio.to_thread(self._talk, report, state, engine.metered_s), name="share")
+        since_s = self._alone_since_s
+        # Away for longer than is read back: others' meters are ahead of all that could still be read.
+        self._joins = self._position is None or (since_s is not None and now_s - since_s > REPLAY_S)
+        metered_s = engine.metered_s if since_s is None else since_s
+        self._work = asyncio.create_task(asyncio.to_thread(self._talk, report, state, metered_s), name="share")
         return self._work
 
     def _heard(self) -> Heard | None:
@@ -136,7 +165,7 @@ class Sharing:
         return heard
 
     def _merged(self, engine: Engine, heard: Heard, watched: Mapping[str, Watched]) -> list[KeyedBlock]:
-        joins, self._position = self._position is None, heard.position
+        joins, self._position = self._joins, heard.position
         if joins and heard.meters is not None:
             engine.take_over(heard.meters)
         found = [block for report in heard.reports for block in self.merger.take(report, watched)]
@@ -144,10 +173,11 @@ class Sharing:
         return [one for one in found if not joins or _is_new(engine.judge, one)]
 
     def _own(self) -> list[KeyedBlock]:
-        """What waits, to be judged alone."""
-        own = [block for _, block in self._waiting]
+        """What waits and was not judged yet, to be judged alone; nothing of it is told any more."""
+        own = [block for _, block in self._waiting[self._fed :]]
         self._waiting.clear()
-        self._sent = 0
+        self._sent = self._fed = 0
+        self._before = None
         return own
 
     # in a thread
@@ -157,7 +187,7 @@ class Sharing:
         if database is None:
             raise OSError("the database is away")
         position, meters = self._position, None
-        if position is None:
+        if self._joins or position is None:
             position = reports.position_at(database, report.at_s - REPLAY_S)
             meters = _newer_meters(database, metered_s)
         # If this fails it may have been written all the same: said twice counts once.

@@ -249,6 +249,16 @@ class Judge:
             ledger=self._ledger.state(),
         )
 
+    def go_back(self, state: JudgeState) -> None:
+        """Forget what was fed since ``state``, for it comes again as a part of the whole; what is open here stays.
+
+        A series that has tripped or begun a stage since then stays as it is: that was acted upon.
+        """
+        for kept in state.series:
+            series = self._series.get(kept.key)
+            if series is not None and series.only_fed_since(kept.series):
+                series.restore(kept.series, foreign=True)
+
     def restore(self, state: JudgeState, *, foreign: bool = False) -> tuple[Discarded, ...]:
         """Take over a stored state into the series registered now; returns what could not be taken over.
 

@@ -201,6 +201,11 @@ class Series:
             dispersion=self.dispersion.state() if self.dispersion else None,
         )
 
+    def only_fed_since(self, state: SeriesState) -> bool:
+        """Whether nothing but blocks came since ``state``: no trip, no stage, no other question."""
+        now = (self.spec, self.stage_s, self.trip, self.meter.trips)
+        return now == (state.spec, state.stage_s, state.trip, state.meter.trips)
+
     def restore(self, state: SeriesState, *, foreign: bool = False) -> None:
         """Continue from a stored state of the same stakes (see ``SeriesSpec.same_stakes``).
 

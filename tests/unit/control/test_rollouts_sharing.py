@@ -289,6 +289,81 @@ async def test_without_the_database_each_judges_what_it_sees(fleet: Callable[[in
     await both.until(State.ROLLED_BACK, traffic)
 
 
+async def through_an_outage(found: Fleet, away: set[int], seconds: int, every_bad: int = 40) -> None:
+    """Good traffic but for the outage, in which all bad answers are seen by the first control alone."""
+    traffic = Traffic()
+    await found.begun(traffic)
+    found.away, traffic.every_bad = away, every_bad
+    for _ in range(seconds):
+        batch = traffic.second(found.now_s)
+        bad = [one.inspection is not None and bool(one.inspection.failures) for one in batch]
+        await found.second(batch, lambda n, bad=bad: 0 if bad[n] else n % len(found.services))  # type: ignore[misc]
+    found.away, traffic.every_bad = set(), 0
+    for _ in range(10):
+        await found.second(traffic.second(found.now_s))
+    await found.idle(15)
+
+
+def stands_at(service: RolloutService, key: SeriesKey = JSON) -> tuple[object, ...]:
+    """Money, evidence and counts of a series, and the blocks that its record tells of."""
+    series = service.engine.judge.series(key)
+    (run,) = service.engine.runs.values()
+    told = [line[0] for line in run.history[key]]
+    assert told == sorted(set(told)), "a block is told once"
+    return series.meter.state().bets, series.evidence.state(), series.bad, told
+
+
+@pytest.mark.parametrize("seconds", [3, int(ALONE_S) + 8])
+async def test_after_an_outage_all_stand_where_one_stands_that_saw_everything(
+    fleet: Callable[[int], Fleet], seconds: int
+) -> None:
+    """What each judged alone is taken back and judged as a part of the whole, so no copy keeps a luck of its own."""
+    both, one = fleet(2), fleet(1)
+    await through_an_outage(both, {0, 1}, seconds)
+    await through_an_outage(one, set(), seconds)
+    first, second = (stands_at(service) for service in both.services)
+    assert first == second == stands_at(one.services[0])
+    assert [service.sharing.merger.late for service in both.services] == [0, 0]
+
+
+@pytest.mark.parametrize("read_back_s", [900.0, 10.0])
+async def test_who_alone_was_away_goes_on_from_the_others_meters(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, read_back_s: float
+) -> None:
+    """The others went on without it, and what it saw meanwhile came too late; also where their reports are gone."""
+    monkeypatch.setattr(rollouts_sharing, "REPLAY_S", read_back_s)
+    monkeypatch.setattr(rollouts_sharing, "KEEP_S", 2 * read_back_s)
+    monkeypatch.setattr(rollouts_sharing, "METERS_S", 5.0)
+    both = fleet(2)
+    await through_an_outage(both, {1}, 60, every_bad=100)
+    first, second = (service.engine.judge.series(JSON) for service in both.services)
+    assert second.meter.total == pytest.approx(first.meter.total, rel=1e-3)
+    assert second.evidence.state() == first.evidence.state()
+
+
+async def test_what_is_too_much_to_be_kept_counts_alone(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is bounded: then each keeps what it judged, once, and they judge together from there on."""
+    monkeypatch.setattr(rollouts_sharing, "WAITING_MOST", 100)
+    both = fleet(2)
+    await through_an_outage(both, {0, 1}, 20, every_bad=0)
+    numbers = [service.engine.judge.series(JSON).evidence.number for service in both.services]
+    # The last second of the outage was still to be judged when the database came back.
+    assert sum(numbers) == 19 * 10 + 2 * 11 * 10, "the outage in one of them each, what came later in both"
+    assert not any(service.sharing.alone or service.sharing._waiting for service in both.services)
+
+
+async def test_a_trip_of_one_that_was_alone_is_not_taken_back(fleet: Callable[[int], Fleet]) -> None:
+    """It was acted upon; when the database is back the others take it up, and nobody answers it twice."""
+    both = fleet(2)
+    await through_an_outage(both, {0, 1}, 30, every_bad=3)
+    assert both.all_at(State.ROLLED_BACK)
+    assert both.database is not None
+    kinds = [one.event for one in rollouts.history(both.database, rollout="int4-all", bucket=BUCKET, most=50)]
+    assert kinds.count("fail") == 1, kinds
+
+
 async def test_a_database_that_hangs_holds_no_turn_up(
     fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:

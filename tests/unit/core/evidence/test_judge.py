@@ -12,6 +12,7 @@ from gateway.core.evidence import (
     Form,
     Judge,
     JudgeState,
+    KeyedBlock,
     Outcome,
     PromotionRule,
     Response,
@@ -260,3 +261,29 @@ def test_foreign_meters_are_taken_over_without_what_was_open_there():
     ours.restore(theirs.state(), foreign=True)
     assert ours.series(CANDIDATE).meter.state() == theirs.series(CANDIDATE).meter.state()
     assert [block.record.outcomes for block in ours.collect(30.0)] == [3]
+
+
+def test_going_back_forgets_what_was_only_fed():
+    """What comes again as a part of the whole must not count twice; what is open, and what was acted upon, stays."""
+    others = [SeriesKey(name, "chat", "int4") for name in ("tripped", "staged", "renewed", "gone")]
+    judge = _judge(CANDIDATE, *others)
+    tripped, staged, renewed, gone = others
+    judge.accept(CANDIDATE, 5.0, 0.0, 40)
+    judge.advance(10.0)
+    before, state = judge.state(), judge.series(CANDIDATE).state()
+    for key in judge.keys():  # noqa: SIM118 - a method
+        judge.accept(key, 15.0, 0.0, 10)
+        judge.accept(key, 25.0, 0.0, 1)
+    judge.accept(tripped, 15.0, 1.0, 60)
+    judge.start_stage(staged, 12.0, STAGE_LUMP)
+    judge.register(renewed, msgspec.structs.replace(SPEC, limit=0.02), 0.0)
+    judge.forget(gone)
+    assert [trip.key for trip in judge.advance(20.0)] == [tripped]
+    kept = {key: judge.series(key).state() for key in (tripped, staged, renewed)}
+    judge.go_back(before)
+    went_back = judge.series(CANDIDATE).state()
+    assert (went_back.meter, went_back.evidence, went_back.bad) == (state.meter, state.evidence, state.bad)
+    assert [record.number for record in went_back.pending] == [2]
+    assert {key: judge.series(key).state() for key in kept} == kept
+    judge.feed([KeyedBlock(CANDIDATE, BlockRecord(1, cells=((0.0, 0.0, 30),)))], 20.0)
+    assert judge.series(CANDIDATE).evidence.number == 40 + 30
