@@ -4,11 +4,13 @@ Only the pool's own faults count: answers of the 4xx class, clients that leave a
 failure nor success, so they can neither open nor close anything. Time is an argument.
 """
 
-CONSECUTIVE = 5  # failures in a row before ejection (Envoy's default)
-BASE_S = 30.0  # first ejection; each further one in a row lasts one base longer
-LONGEST_S = 300.0
-BUDGET_WINDOW_S = 10.0
-BUDGET_FLOOR = 3  # retries that are always allowed in a window, or low traffic could never fail over
+from typing import Final
+
+CONSECUTIVE: Final = 5  # failures in a row before ejection (Envoy's default)
+BASE_S: Final = 30.0  # first ejection; each further one in a row lasts one base longer
+LONGEST_S: Final = 300.0
+BUDGET_WINDOW_S: Final = 10.0
+BUDGET_FLOOR: Final = 3  # retries that are always allowed in a window, or low traffic could never fail over
 
 
 class Breaker:
@@ -45,31 +47,33 @@ class Breaker:
 class RetryBudget:
     """Retries as a share of requests over the last one to two windows."""
 
-    __slots__ = ("_requests", "_retries", "_window", "ratio")
+    __slots__ = ("_requests", "_requests_before", "_retries", "_retries_before", "_window", "ratio")
 
     def __init__(self, ratio: float) -> None:
         self.ratio = ratio
         self._window = 0
-        self._requests = [0, 0]
-        self._retries = [0, 0]
+        self._requests = self._requests_before = 0
+        self._retries = self._retries_before = 0
 
     def _roll(self, now: float) -> None:
         window = int(now / BUDGET_WINDOW_S)
         if window != self._window:
             keep = window == self._window + 1
-            self._requests = [0, self._requests[0] if keep else 0]
-            self._retries = [0, self._retries[0] if keep else 0]
+            self._requests_before = self._requests if keep else 0
+            self._retries_before = self._retries if keep else 0
+            self._requests = self._retries = 0
             self._window = window
 
     def request(self, now: float) -> None:
         """A request began."""
         self._roll(now)
-        self._requests[0] += 1
+        self._requests += 1
 
     def allow(self, now: float) -> bool:
         """Whether one more retry is within the budget; counts it if so."""
         self._roll(now)
-        if sum(self._retries) >= max(BUDGET_FLOOR, self.ratio * sum(self._requests)):
+        requests = self._requests + self._requests_before
+        if self._retries + self._retries_before >= max(BUDGET_FLOOR, self.ratio * requests):
             return False
-        self._retries[0] += 1
+        self._retries += 1
         return True

@@ -11,6 +11,7 @@ are escaped, so text in a prompt can never look like a quoted key.) Otherwise th
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 import orjson
@@ -22,6 +23,8 @@ from gateway.model.facts import Facts
 
 _USAGE_MEMBER = b'"include_usage":true'
 _USAGE_OPTIONS = b'"stream_options":{"include_usage":true}'
+_QUOTE: Final = 34
+_BACKSLASH: Final = 92
 _MODEL_VALUE = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("(?:[^"\\]|\\.)*")')
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _KEY = re.compile(rb'[ \t\r\n,]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*')
@@ -91,7 +94,7 @@ def _is_member(body: bytes, key: str) -> bool:
 
 
 def _spells_letters_oddly(body: bytes) -> bool:
-    return b"\\" in body and _ESCAPED_LETTER.search(body) is not None
+    return _BACKSLASH in body and _ESCAPED_LETTER.search(body) is not None
 
 
 def _model_splice(body: bytes, model: str, plain: bool) -> list[Splice]:
@@ -107,7 +110,7 @@ def _model_splice(body: bytes, model: str, plain: bool) -> list[Splice]:
 
 
 def _usage_splices(body: bytes, plain: bool) -> list[Splice]:
-    if plain and b'"' in body and b'"stream_options"' not in body:
+    if plain and _QUOTE in body and body.find(b'"stream_options"') < 0:
         return [_insertion(body, 0, _USAGE_OPTIONS, empty=False)]
     spans = _members(body)
     if "stream_options" not in spans:

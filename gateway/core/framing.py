@@ -6,11 +6,13 @@ LF, CR and CRLF end lines, a blank line ends an event. Works on bytes in memory;
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 _EOL = rb"(?>\r\n|[\r\n])"
 BOUNDARY = re.compile(_EOL + _EOL)
 LINE_END = re.compile(_EOL)
-CR = 13
+CR: Final = 13
+LF: Final = 10
 
 
 def payload(block: bytes) -> bytes | None:

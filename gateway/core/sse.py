@@ -7,6 +7,7 @@ never raises. What events mean is ``gateway.core.answer``, where they end ``gate
 """
 
 import re
+from typing import Final
 
 from gateway.core.answer import (
     AnswerInfo,
@@ -19,7 +20,7 @@ from gateway.core.answer import (
     usage_at,
     usage_of,
 )
-from gateway.core.framing import CR, LINE_END, blocks_backwards, event_ends, payload
+from gateway.core.framing import CR, LF, LINE_END, blocks_backwards, event_ends, payload
 from gateway.core.usage import UsageStripper
 
 __all__ = [
@@ -34,14 +35,14 @@ __all__ = [
     "payload",
 ]
 
-FIRST_EVENT_MOST = 65_536
+FIRST_EVENT_MOST: Final = 65_536
 """An event longer than this before any output counts as output: no role-only event is that long."""
 
-TAIL_BYTES = 4_096
+TAIL_BYTES: Final = 4_096
 """How much of a stream's end is kept: the last output, the finish, usage and terminator events."""
 
-_HELD_MOST = TAIL_BYTES + 2_048
-_HEAD = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
+_HELD_MOST: Final = TAIL_BYTES + 2_048
+_HEAD: Final = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
 _USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
 _BLANK_ENDS = (b"\n\n", b"\n\r\n", b"\n\r", b"\r\r", b"\r\r\n")  # every pair of line ends; CR LF is one
 # Events that end a stream which names its events, and what they say when their own data is too long to keep.
@@ -55,10 +56,10 @@ _FINAL_NAMES = {
 
 class Scanner:
     """One per stream. ``events`` ended so far, ``bytes`` fed; ``content``: output has begun; ``error``: an error event
-    that came before any output."""
+    that came before any output; ``one_event``: what was fed last is one whole event, of one line."""
 
     __slots__ = (
-        *("bytes", "content", "error", "events"),
+        *("bytes", "content", "error", "events", "one_event"),
         *("_buffer", "_clean", "_cr", "_data", "_final", "_held", "_line", "_reason", "_tail", "_usage"),
     )
 
@@ -66,6 +67,7 @@ class Scanner:
         self.events = 0
         self.bytes = 0
         self.content = False
+        self.one_event = False
         self.error: Json | None = None
         self._tail: list[bytes] = []
         self._held = 0
@@ -92,13 +94,16 @@ class Scanner:
             held = len(kept)
         self._held = held
         ended = 0
+        self.one_event = False
         # One-line events from boundary to boundary, which is how runtimes write them, are counted without splitting.
-        if self._clean and data[-2:] == b"\n\n" and data[:5] == b"data:" and CR not in data:
-            lines = data.count(b"\n")
-            if lines == 2:
+        if self._clean and data.endswith(b"\n\n") and data.startswith(b"data:") and CR not in data:
+            if LF not in data[: size - 2]:
+                self.one_event = True
                 ended = 1
-            elif lines == 2 * data.count(b"\n\n") and 2 * data.count(b"\n\ndata:") == lines - 2:
-                ended = lines // 2
+            else:
+                lines = data.count(b"\n")
+                if lines == 2 * data.count(b"\n\n") and 2 * data.count(b"\n\ndata:") == lines - 2:
+                    ended = lines // 2
         if ended:
             self.events += ended
         elif size:

@@ -1,13 +1,16 @@
 """Taking usage events out of a relayed stream, where the gateway asked for them and the client did not."""
 
 import re
+from typing import Final
 
 from gateway.core.answer import parse
 from gateway.core.framing import BOUNDARY, CR, event_ends, payload
 
-STRIP_MOST = 16_384
+STRIP_MOST: Final = 16_384
 """The longest event held back; a usage event is far shorter."""
 
+_USAGE: Final = b'"usage"'
+_DELTA: Final = b'"delta"'  # stands in events of output, and never in one that has usage alone
 _TRAILING_EOL = re.compile(rb"(?:\r\n|[\r\n])\Z")
 
 
@@ -18,31 +21,39 @@ class UsageStripper:
     comes. ``stripped`` counts what was taken out.
     """
 
-    __slots__ = ("_after_cr", "_edge", "_held", "_passing", "stripped")
+    __slots__ = ("_after_cr", "_delta_at", "_edge", "_held", "_passing", "stripped")
 
     def __init__(self) -> None:
         self.stripped = 0
         self._held = b""
+        self._delta_at = 0  # where the last event had its delta: a runtime's events are alike up to there
         self._passing = False  # inside an event too long to hold
         self._edge = b""  # the line end that such an event's passed bytes ended with
         self._after_cr: bytes | None = None  # what a line feed after a final CR becomes: itself, or nothing
 
-    def feed(self, data: bytes) -> bytes:
-        """What to pass on now. ``data`` itself when nothing is to do."""
-        if (
-            data[-2:] == b"\n\n"
-            and b'"usage"' not in data
-            and not self._held
-            and not self._passing
-            and self._after_cr is None
-        ):
-            return data
+    def feed(self, data: bytes, *, one_event: bool = False) -> bytes:
+        """What to pass on now. ``data`` itself when nothing is to do. ``one_event``: it is known to be just that."""
+        if not self._held and not self._passing and self._after_cr is None and data.endswith(b"\n\n"):
+            if one_event and self._has_delta(data):
+                return data
+            if data.find(_USAGE) < 0:
+                return data
         return self._sort(data)
 
     def flush(self) -> bytes:
         """What is still held when the stream ends."""
         held, self._held = self._held, b""
         return held
+
+    def _has_delta(self, data: bytes) -> bool:
+        at = self._delta_at
+        if data[at : at + len(_DELTA)] == _DELTA:
+            return True
+        at = data.find(_DELTA)
+        if at < 0:
+            return False
+        self._delta_at = at
+        return True
 
     def _sort(self, data: bytes) -> bytes:
         passed: list[bytes] = []
@@ -95,7 +106,7 @@ class UsageStripper:
 
 
 def _is_usage_only(block: bytes) -> bool:
-    if b'"usage"' not in block or b'"delta"' in block or len(block.rstrip(b"\r\n")) > STRIP_MOST:
+    if block.find(_USAGE) < 0 or block.find(_DELTA) >= 0 or len(block.rstrip(b"\r\n")) > STRIP_MOST:
         return False
     data = payload(block)
     if not data:

@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from gateway.core.arms import rolled_back_words
-from gateway.dataplane.board import Board
+from gateway.dataplane.board import ROWS, Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.forward import Forwarder
+from gateway.dataplane.identity import Caller
+from gateway.dataplane.quota import Quota, limited
 from gateway.errors import ApiError
 from gateway.model.enums import Result
-from gateway.model.table import Limits, Tenant
+from gateway.model.table import Tenant
 from gateway.wire.wheel import Wheel
 
 FULL = "Every pool that may serve this request is at its limit, and so is the queue."
@@ -29,6 +31,7 @@ class Admission:
         self._clock = clock
         self._forwarder = forwarder
         self._waiting: deque[Exchange] = deque()
+        self._quotas: list[Quota | None] = [None] * ROWS
         self.make_room: Callable[[Sequence[str]], bool] = lambda _: False  # ends shadow legs in these pools, if any
         self.inflight = 0
 
@@ -132,7 +135,7 @@ class Admission:
         if most is None or tenant.slot < 0:
             return
         if self._board.used(tenant.slot, wall_s)[0] + 1 > most:
-            raise _limited("requests per minute", most, wall_s)
+            raise limited("requests per minute", most, wall_s)
         self._board.charge(tenant.slot, wall_s, 1, 0)
 
     def _charge(self, exchange: Exchange) -> None:
@@ -140,21 +143,28 @@ class Admission:
         assert caller is not None and profile is not None  # noqa: S101 - admitted after classification only
         if not caller.limited:
             return
-        row, limits = caller.tenant.slot, caller.tenant.limits
-        board, wall = self._board, exchange.wall_at
-        if limits.requests_per_minute is not None or limits.tokens_per_minute is not None:
+        row = caller.tenant.slot
+        board, wall, quota, size = self._board, exchange.wall_at, self._quota(row, caller), profile.prompt_tokens
+        if quota.per_minute:
             requests, tokens = board.used(row, wall)
-            exchange.extra_fields += _limit_fields(limits, requests + 1, tokens + profile.prompt_tokens, wall)
-            if limits.requests_per_minute is not None and requests + 1 > limits.requests_per_minute:
-                raise _limited("requests per minute", limits.requests_per_minute, wall)
-            if limits.tokens_per_minute is not None and tokens + profile.prompt_tokens > limits.tokens_per_minute:
-                raise _limited("tokens per minute", limits.tokens_per_minute, wall)
-        if limits.inflight is not None and board.inflight(row) >= limits.inflight:
-            raise _limited("requests in flight", limits.inflight, None)
+            exchange.extra_fields = quota.told(exchange.extra_fields, requests + 1, tokens + size, wall)
+            if requests + 1 > quota.requests:
+                raise limited("requests per minute", quota.requests, wall)
+            if tokens + size > quota.tokens:
+                raise limited("tokens per minute", quota.tokens, wall)
+        if 0 <= quota.inflight <= board.inflight(row):
+            raise limited("requests in flight", quota.inflight, None)
         exchange.tenant_row = row
-        exchange.charged_tokens = profile.prompt_tokens
+        exchange.charged_tokens = size
         board.enter(row)
-        board.charge(row, wall, 1, profile.prompt_tokens)
+        board.charge(row, wall, 1, size)
+
+    def _quota(self, row: int, caller: Caller) -> Quota:
+        """The caller's quota, made anew when another generation has changed who it is."""
+        quota = self._quotas[row]
+        if quota is None or quota.caller is not caller:
+            quota = self._quotas[row] = Quota(caller)
+        return quota
 
     def _shed(self, exchange: Exchange, message: str) -> None:
         message += rolled_back_words(exchange.decision)
@@ -166,29 +176,3 @@ def _rank(exchange: Exchange) -> int:
     tiers, caller = exchange.generation.table.settings.queue_tiers, exchange.caller
     tier = caller.tenant.tier if caller is not None else ""
     return tiers.index(tier) if tier in tiers else len(tiers)
-
-
-def _limited(what: str, limit: float, wall: float | None) -> ApiError:
-    wait_s = 1 if wall is None else max(1, int(60 - wall % 60) + 1)
-    message = f"This key's limit of {limit:g} {what} is reached. Try again in {wait_s} s."
-    return ApiError(429, "rate_limit_exceeded", message, headers=(("Retry-After", str(wait_s)),))
-
-
-def _limit_fields(limits: Limits, requests: float, tokens: float, wall: float) -> bytes:
-    """OpenAI's x-ratelimit-* lines; the reset is the end of the minute."""
-    reset = b"%ds" % max(1, int(60 - wall % 60) + 1)
-    lines = b""
-    for name, limit, used in (
-        (b"requests", limits.requests_per_minute, requests),
-        (b"tokens", limits.tokens_per_minute, tokens),
-    ):
-        if limit is not None:
-            lines += b"x-ratelimit-limit-%b: %d\r\nx-ratelimit-remaining-%b: %d\r\nx-ratelimit-reset-%b: %b\r\n" % (
-                name,
-                int(limit),
-                name,
-                max(0, int(limit - used)),
-                name,
-                reset,
-            )
-    return lines

@@ -87,3 +87,11 @@ class Passed:
         self.failure = of_status(head.status)
         self.streamed = content_type[:17].lower() == b"text/event-stream"
         self.fields = fields_to_client(head.headers, sse=self.streamed)
+
+
+def passed_of(head: AnswerHead) -> Passed:
+    """What this head comes to, made once."""
+    passed = head.derived
+    if not isinstance(passed, Passed):
+        passed = head.derived = Passed(head)
+    return passed

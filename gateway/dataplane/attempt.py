@@ -11,11 +11,10 @@ from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.model.enums import Failure
 from gateway.wire.client import ClientConnection
 from gateway.wire.pool import Dial
+from gateway.wire.wheel import NEVER, Due
 
 if TYPE_CHECKING:
     from gateway.dataplane.forward import Forwarder
-
-NEVER = float("inf")
 
 
 class State(enum.Enum):
@@ -29,7 +28,7 @@ class State(enum.Enum):
     OVER = 6
 
 
-class Attempt:
+class Attempt(Due):
     """One try at one endpoint. Subclasses are the connection's listener."""
 
     __slots__ = (
@@ -39,7 +38,6 @@ class Attempt:
         "_row",
         "began_at",
         "connection",
-        "due",
         "exchange",
         "first_byte_due",
         "forwarder",
@@ -49,10 +47,10 @@ class Attempt:
         "status",
         "total_due",
         "view",
-        "wheel_slot",
     )
 
     def __init__(self, forwarder: "Forwarder", exchange: Exchange, pool: PoolView, view: EndpointView) -> None:
+        super().__init__()
         self.forwarder = forwarder
         self.exchange = exchange
         self.pool = pool
@@ -61,8 +59,6 @@ class Attempt:
         self.state = State.DIALLING
         self.status = 0
         self.began_at = self.first_byte_due = 0.0
-        self.due = NEVER
-        self.wheel_slot = 0
         self._row = view.row
         self._dial: Dial | None = None
         self.total_due = NEVER
@@ -77,7 +73,7 @@ class Attempt:
             self.total_due = now + timeouts.total_s
         self.view.inflight += 1
         forwarder.board.enter(self._row)
-        connection = self.view.connections.take()
+        connection = self.view.connections.take(now)
         if connection is not None:
             self._send(connection, now)
         else:
@@ -101,7 +97,7 @@ class Attempt:
             self.connection.resume()
             self.expect_bytes(self.forwarder.clock())
 
-    def release(self, *, keep: bool) -> None:
+    def release(self, now: float, *, keep: bool) -> None:
         """Give back everything this attempt holds; ``keep`` the connection for others if it ended cleanly."""
         if self.state is State.OVER:
             return
@@ -115,7 +111,7 @@ class Attempt:
         connection, self.connection = self.connection, None
         if connection is not None:
             if keep:
-                self.view.connections.give_back(connection)
+                self.view.connections.give_back(connection, now)
             else:
                 connection.close()
 

@@ -1,17 +1,39 @@
 """Counters that all workers of a host share, in one memory-mapped file: limits hold over workers, without a round trip.
 
 A row is a tenant or an endpoint (control assigns rows, stable over reloads). In a row each worker has its own cells,
-which only it writes; everybody reads all of them. A reader may see a neighbour's number a few microseconds old, which
-is the precision of the limits: at most one request per worker too many. A worker clears its cells when it starts.
+which only it writes; everybody reads all of them. So a worker keeps its own numbers beside the file too: it writes each
+change through, and reads only its neighbours' cells. A reader may see a neighbour's number a few microseconds old,
+which is the precision of the limits: at most one request per worker too many. A worker clears its cells when it starts.
 """
 
 from pathlib import Path
+from typing import Final
 
 from gateway.dataplane.mapped import map_shared
 
-ROWS = 4096
-CELLS = 8  # int64 each
-INFLIGHT, MINUTE, REQUESTS, REQUESTS_BEFORE, TOKENS, TOKENS_BEFORE = range(6)
+ROWS: Final = 4096
+CELLS: Final = 8  # int64 each
+INFLIGHT: Final = 0
+MINUTE: Final = 1
+REQUESTS: Final = 2
+REQUESTS_BEFORE: Final = 3
+TOKENS: Final = 4
+TOKENS_BEFORE: Final = 5
+
+
+class _Own:
+    """This worker's numbers of one row: what stands in its cells, from ``at`` on."""
+
+    __slots__ = ("at", "inflight", "minute", "requests", "requests_before", "tokens", "tokens_before")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.inflight = 0
+        self.minute = 0
+        self.requests = 0
+        self.requests_before = 0
+        self.tokens = 0
+        self.tokens_before = 0
 
 
 class Board:
@@ -24,9 +46,10 @@ class Board:
         self._map = map_shared(path, ROWS * workers * CELLS * 8)
         self._cells = memoryview(self._map).cast("q")
         self._stride = workers * CELLS
-        self._own = worker * CELLS
+        self._worker = worker
+        self._rows: list[_Own | None] = [None] * ROWS
         for row in range(ROWS):
-            at = row * self._stride + self._own
+            at = row * self._stride + worker * CELLS
             for cell in range(CELLS):
                 if self._cells[at + cell]:  # pages that were never written stay holes in the file
                     self._cells[at + cell] = 0
@@ -39,20 +62,25 @@ class Board:
     def enter(self, row: int) -> None:
         """One more request in flight; rows below 0 are not counted."""
         if row >= 0:
-            self._cells[row * self._stride + self._own] += 1
+            own = self._own(row)
+            own.inflight += 1
+            self._cells[own.at] = own.inflight
 
     def leave(self, row: int) -> None:
         """One fewer in flight."""
         if row >= 0:
-            self._cells[row * self._stride + self._own] -= 1
+            own = self._own(row)
+            own.inflight -= 1
+            self._cells[own.at] = own.inflight
 
     def inflight(self, row: int) -> int:
         """In flight over all workers."""
-        at = row * self._stride
-        cells = self._cells
+        if row < 0:
+            return 0
         if self._stride == CELLS:
-            return cells[at]
-        return sum(cells[at : at + self._stride : CELLS])
+            return self._own(row).inflight
+        at = row * self._stride
+        return sum(self._cells[at : at + self._stride : CELLS])
 
     def charge(self, row: int, wall_s: float, requests: int, tokens: int) -> None:
         """Count requests and tokens into their minute. Tokens without a request are a correction, and may be negative.
@@ -60,36 +88,75 @@ class Board:
         A correction for an earlier minute goes there, as far as that still counts. A request that comes a moment
         after another one of the next minute counts into that; a clock that was set back begins anew.
         """
-        at = row * self._stride + self._own
-        cells = self._cells
-        minute = int(wall_s // 60)
-        behind = minute - cells[at + MINUTE]
+        own, cells = self._own(row), self._cells
+        minute = int(wall_s // 60.0)
+        behind = minute - own.minute
         if behind < 0 and not requests:
             if behind == -1:
-                cells[at + TOKENS_BEFORE] += tokens
+                own.tokens_before += tokens
+                cells[own.at + TOKENS_BEFORE] = own.tokens_before
             return
         if behind > 0 or behind < -1:
-            cells[at + REQUESTS_BEFORE] = cells[at + REQUESTS] if behind == 1 else 0
-            cells[at + TOKENS_BEFORE] = cells[at + TOKENS] if behind == 1 else 0
-            cells[at + REQUESTS] = 0
-            cells[at + TOKENS] = 0
-            cells[at + MINUTE] = minute
-        cells[at + REQUESTS] += requests
-        cells[at + TOKENS] += tokens
+            self._turn(own, minute)
+        own.tokens += tokens
+        cells[own.at + TOKENS] = own.tokens
+        if requests:
+            own.requests += requests
+            cells[own.at + REQUESTS] = own.requests
 
     def used(self, row: int, wall_s: float) -> tuple[float, float]:
         """Requests and tokens in the last 60 seconds over all workers: a sliding window of two minutes' counts."""
-        minute, second = divmod(wall_s, 60.0)
-        share = 1.0 - second / 60.0
+        minute = int(wall_s // 60.0)
+        share = 1.0 - wall_s % 60.0 / 60.0
+        own = self._own(row)
+        requests = tokens = 0.0
+        behind = minute - own.minute
+        if behind == 0:
+            requests = own.requests + share * own.requests_before
+            tokens = own.tokens + share * own.tokens_before
+        elif behind == 1:
+            requests = share * own.requests
+            tokens = share * own.tokens
+        if self._stride != CELLS:
+            more_requests, more_tokens = self._used_by_others(row, minute, share)
+            requests += more_requests
+            tokens += more_tokens
+        return requests, tokens if tokens > 0.0 else 0.0
+
+    # inside
+
+    def _own(self, row: int) -> _Own:
+        own = self._rows[row]
+        if own is None:
+            own = self._rows[row] = _Own(row * self._stride + self._worker * CELLS)
+        return own
+
+    def _turn(self, own: _Own, minute: int) -> None:
+        """Begin a minute; the one before it goes on to count in part."""
+        last = own.minute == minute - 1
+        own.requests_before = own.requests if last else 0
+        own.tokens_before = own.tokens if last else 0
+        own.requests = own.tokens = 0
+        own.minute = minute
+        cells, at = self._cells, own.at
+        cells[at + REQUESTS_BEFORE] = own.requests_before
+        cells[at + TOKENS_BEFORE] = own.tokens_before
+        cells[at + REQUESTS] = 0
+        cells[at + TOKENS] = 0
+        cells[at + MINUTE] = minute
+
+    def _used_by_others(self, row: int, minute: int, share: float) -> tuple[float, float]:
         requests = tokens = 0.0
         cells = self._cells
         first = row * self._stride
         for at in range(first, first + self._stride, CELLS):
-            behind = int(minute) - cells[at + MINUTE]
+            if at == first + self._worker * CELLS:
+                continue
+            behind = minute - cells[at + MINUTE]
             if behind == 0:
                 requests += cells[at + REQUESTS] + share * cells[at + REQUESTS_BEFORE]
                 tokens += cells[at + TOKENS] + share * cells[at + TOKENS_BEFORE]
             elif behind == 1:
                 requests += share * cells[at + REQUESTS]
                 tokens += share * cells[at + TOKENS]
-        return requests, max(tokens, 0.0)
+        return requests, tokens

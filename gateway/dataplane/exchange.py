@@ -21,6 +21,7 @@ from gateway.model.facts import Facts, Profile
 from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 from gateway.wire.http import Request
 from gateway.wire.listener import Audience
+from gateway.wire.wheel import Due
 
 if TYPE_CHECKING:
     from gateway.dataplane.mirrored import Job
@@ -55,7 +56,7 @@ class Taking:
         return Capture(self._request, b"".join(self._answer), self._cut)
 
 
-class Exchange:
+class Exchange(Due):
     """State of one request. Times without a unit suffix are readings of the monotonic clock."""
 
     __slots__ = (
@@ -76,7 +77,6 @@ class Exchange:
         "content_last_at",
         "conversation",
         "decision",
-        "due",
         "error_code",
         "estimate",
         "events",
@@ -104,7 +104,6 @@ class Exchange:
         "tried",
         "usage",
         "wall_at",
-        "wheel_slot",
     )
 
     def __init__(
@@ -118,6 +117,7 @@ class Exchange:
         wall_at: float,
         on_finish: Callable[["Exchange", Result, int], None],
     ) -> None:
+        super().__init__()
         self.connection = connection
         self.request = request
         self.api = api
@@ -159,8 +159,6 @@ class Exchange:
         self.pool_fields: bytes | None = None
         self.strips_usage = False
         self.finished = False
-        self.due = float("inf")
-        self.wheel_slot = 0
 
     # wire.server.Work
 

@@ -8,6 +8,7 @@ import asyncio
 import math
 import ssl
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from gateway.core.balance import Ring, choose, pressure
 from gateway.core.breaker import Breaker
@@ -19,18 +20,22 @@ from gateway.model.table import Endpoint, Pool, Table
 from gateway.wire.pool import ConnectionPool
 
 OFFERED = frozenset({EndpointState.READY, EndpointState.UNKNOWN})
+_QUARANTINED: Final = EndpointState.QUARANTINED
 
 
 class EndpointView:
-    """One endpoint as this worker knows it."""
+    """One endpoint as this worker knows it. ``base`` and ``head`` begin a request to it: path and Host field."""
 
     __slots__ = (
+        "base",
         "breaker",
         "connections",
         "endpoint",
         "head",
         "inflight",
         "kv_usage",
+        "name",
+        "offered",
         "reported",
         "reported_at",
         "row",
@@ -39,45 +44,77 @@ class EndpointView:
     )
 
     def __init__(self, endpoint: Endpoint, connections: ConnectionPool) -> None:
-        self.endpoint = endpoint
+        self.follow(endpoint)
         self.connections = connections
         self.breaker = Breaker()
         self.inflight = 0
-        self.row = endpoint.slot
         self.reported = EndpointState.UNKNOWN
+        self.offered = True
         self.reported_at = float("-inf")
         self.running = self.waiting = self.kv_usage = -1.0
         host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
         default = 443 if endpoint.scheme == "https" else 80
         self.head = b"Host: %s\r\n" % (host if endpoint.port == default else f"{host}:{endpoint.port}").encode()
 
+    def follow(self, endpoint: Endpoint) -> None:
+        """The endpoint as the generation in force has it. The address is the same for as long as this lives."""
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.row = endpoint.slot
+        self.base = endpoint.base_path.encode()
+
     def state(self, now: float) -> EndpointState:
         """The state that counts for routing and for reports."""
-        if self.reported not in OFFERED:
+        if not self.offered:
             return self.reported
         return EndpointState.EJECTED if self.breaker.ejected(now) else self.reported
 
     def report(self, report: EndpointReport, now: float) -> None:
         """Take over what control's probes found."""
         self.reported = EndpointState(report.state)
+        self.offered = self.reported in OFFERED
         self.reported_at = now - report.age_s
         self.running, self.waiting, self.kv_usage = report.running, report.waiting, report.kv_usage
 
 
-class PoolView:
-    """A pool of one generation over the endpoints' living state."""
+class Told:
+    """What answers say of a decision: header lines for one bucket and rule in one pool."""
 
-    __slots__ = ("_ring", "board", "endpoints", "pool")
+    __slots__ = ("lines", "rule")
+
+    def __init__(self, pool: Pool, bucket: str, rule: str) -> None:
+        self.rule = rule
+        self.lines = (
+            b"x-quantgate-bucket: %b\r\nx-quantgate-pool: %b\r\nx-quantgate-precision: %b\r\nx-quantgate-rule: %b\r\n"
+            % (bucket.encode(), pool.name.encode(), pool.precision.label.encode(), rule.encode())
+        )
+
+
+class PoolView:
+    """A pool of one generation over the endpoints' living state. ``credentials``: its Authorization line, if any."""
+
+    __slots__ = ("_limited", "_ring", "_told", "board", "credentials", "endpoints", "name", "pool")
 
     def __init__(self, pool: Pool, endpoints: list[EndpointView], board: Board, ring: Ring | None) -> None:
         self.pool = pool
+        self.name = pool.name
+        self.credentials = b"Authorization: %b\r\n" % pool.authorization if pool.authorization else b""
         self.endpoints = endpoints
         self.board = board
+        self._limited = pool.limits.inflight is not None
         self._ring = ring
+        self._told: dict[str, Told] = {}  # by bucket, of which the policy bounds the number
+
+    def told(self, bucket: str, rule: str) -> bytes:
+        """Header lines that say where a request went and why; requests of a bucket mostly share their rule."""
+        told = self._told.get(bucket)
+        if told is None or told.rule != rule:
+            told = self._told[bucket] = Told(self.pool, bucket, rule)
+        return told.lines
 
     def full(self) -> bool:
         """Whether the pool's own in-flight limit is reached, over all workers."""
-        return self.room() <= 0
+        return self._limited and self.room() <= 0
 
     def room(self) -> float:
         """Places left under the pool's own in-flight limit, over all workers."""
@@ -91,7 +128,7 @@ class PoolView:
         return [
             index
             for index, view in enumerate(self.endpoints)
-            if view.reported in OFFERED and not view.breaker.ejected(now) and view not in tried
+            if view.offered and not view.breaker.ejected(now) and view not in tried
         ]
 
     def possible(self, tried: Iterable[EndpointView]) -> list[int]:
@@ -99,7 +136,7 @@ class PoolView:
         return [
             index
             for index, view in enumerate(self.endpoints)
-            if view.reported is not EndpointState.QUARANTINED and view not in tried
+            if view.reported is not _QUARANTINED and view not in tried
         ]
 
     def pick(self, allowed: list[int], conversation: bytes, now: float, rand: Callable[[], float]) -> EndpointView:
@@ -164,7 +201,7 @@ class Fleet:
             for endpoint in pool.endpoints:
                 key = (endpoint.name, endpoint.scheme, endpoint.host, endpoint.port)
                 view = self.views.get(key) or EndpointView(endpoint, self._connections(endpoint))
-                view.endpoint, view.row = endpoint, endpoint.slot
+                view.follow(endpoint)
                 views[key] = view
                 members.append(view)
             names = _names(pool)

@@ -19,8 +19,8 @@ from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.dataplane.relay import Relay
 from gateway.dataplane.starts import StartCounts
 from gateway.errors import ApiError, error_body
-from gateway.model import outcome
 from gateway.model.enums import Api, Failure, Result
+from gateway.model.outcome import Attempt as Tried
 from gateway.model.table import Pool
 from gateway.wire.wheel import Wheel
 
@@ -49,43 +49,50 @@ class Forwarder:
 
     def launch(self, exchange: Exchange) -> bool:
         """Start an attempt; False if every endpoint that could be tried is at its limit."""
-        target, full = self._target(exchange)
-        if target is None:
+        now = self.clock()
+        pool, view, full = self._target(exchange, now)
+        if pool is None or view is None:
             if full:
                 return False
             self._unserved(exchange)
             return True
-        pool, view = target
-        now = self.clock()
         if not exchange.admitted_at:
             exchange.admitted_at = now
             if not exchange.mirrored:
                 self.budget.request(now)
         exchange.tried.append(view)
         if exchange.decision is not None and exchange.decision.rollout is not None and exchange.profile is not None:
-            self.starts.note(exchange.wall_at, exchange.profile.bucket, pool.pool.name)
-        head, payload = _request(exchange, pool.pool, view)  # may fail, and then nothing has been taken yet
+            self.starts.note(exchange.wall_at, exchange.profile.bucket, pool.name)
+        head, payload = _request(exchange, pool, view)  # may fail, and then nothing has been taken yet
         relay = exchange.relay = Relay(self, exchange, pool, view)
         relay.start(head, payload)
         return True
 
-    def _target(self, exchange: Exchange) -> tuple[tuple[PoolView, EndpointView] | None, bool]:
-        decision, pools = exchange.decision, exchange.generation.pools
+    def _target(self, exchange: Exchange, now: float) -> tuple[PoolView | None, EndpointView | None, bool]:
+        """Where to try next; else whether that is for want of room.
+
+        First the healthy endpoints in the decision's order, then, if there are none, whatever may still answer: room in
+        a pool that works is worth waiting for.
+        """
+        pool, view, full = self._first(exchange, now, healthy=True)
+        if view is None and not full:
+            return self._first(exchange, now, healthy=False)
+        return pool, view, full
+
+    def _first(
+        self, exchange: Exchange, now: float, *, healthy: bool
+    ) -> tuple[PoolView | None, EndpointView | None, bool]:
+        decision, pools, tried = exchange.decision, exchange.generation.pools, exchange.tried
         assert decision is not None  # noqa: S101 - launched after the decision only
-        now, tried, full = self.clock(), exchange.tried, False
-        # First the healthy endpoints in the decision's order, then, if there are none, whatever may still answer.
-        conversation = exchange.conversation
-        for fit in (PoolView.healthy, lambda pool, _now, tried: pool.possible(tried)):
-            for name in decision.pools:
-                pool = pools[name]
-                allowed = fit(pool, now, tried)
-                if allowed:
-                    if not pool.full():
-                        return (pool, pool.pick(allowed, conversation, now, self._rand)), False
-                    full = True
-            if full:
-                break  # room in a pool that works is worth waiting for
-        return None, full
+        full = False
+        for name in decision.pools:
+            pool = pools[name]
+            allowed = pool.healthy(now, tried) if healthy else pool.possible(tried)
+            if allowed:
+                if not pool.full():
+                    return pool, pool.pick(allowed, exchange.conversation, now, self._rand), False
+                full = True
+        return None, None, full
 
     # how attempts end
 
@@ -120,7 +127,7 @@ class Forwarder:
         if (
             meaning.again
             and len(exchange.attempts) < exchange.attempts_most
-            and self._target(exchange)[0] is not None
+            and self._target(exchange, now)[0] is not None
             and self.budget.allow(now)
         ):
             try:
@@ -131,18 +138,18 @@ class Forwarder:
         self._tell(relay, failure, message)
 
     def _note(self, attempt: Attempt, failure: str, *, keep: bool) -> None:
-        exchange = attempt.exchange
+        exchange, now = attempt.exchange, self.clock()
         exchange.attempts.append(
-            outcome.Attempt(
-                attempt.pool.pool.name,
-                attempt.view.endpoint.name,
+            Tried(
+                attempt.pool.name,
+                attempt.view.name,
                 attempt.status,
                 failure,
                 attempt.began_at - exchange.started_at,
-                self.clock() - attempt.began_at,
+                now - attempt.began_at,
             )
         )
-        attempt.release(keep=keep)
+        attempt.release(now, keep=keep)
         self.on_release()
 
     # what the client is told
@@ -153,7 +160,7 @@ class Forwarder:
         if not relay.failure:
             extra = b"Retry-After: %d\r\n" % BUSY_RETRY_S if meaning.status in (429, 503) else b""
             body = error_body(meaning.status, meaning.code, message)
-            exchange.connection.answer(meaning.status, JSON + extra + self.own_fields(exchange, relay.pool.pool), body)
+            exchange.connection.answer(meaning.status, JSON + extra + self.own_fields(exchange, relay.pool), body)
             exchange.finish(meaning.result, meaning.status)
             return
         # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
@@ -175,7 +182,7 @@ class Forwarder:
             ]
         extra = self._retry_after(relay, status)
         fields = fields_to_client(headers, sse=False) + extra
-        exchange.connection.answer(status, fields + self.own_fields(exchange, relay.pool.pool), shaped)
+        exchange.connection.answer(status, fields + self.own_fields(exchange, relay.pool), shaped)
         exchange.finish(meaning.result, status)
 
     def _retry_after(self, relay: Relay, status: int) -> bytes:
@@ -195,7 +202,7 @@ class Forwarder:
         )
         exchange.refuse(error, Result.NO_POOL)
 
-    def own_fields(self, exchange: Exchange, pool: Pool) -> bytes:
+    def own_fields(self, exchange: Exchange, pool: PoolView) -> bytes:
         """The gateway's own header lines: what was decided, and how much of the limits is left."""
         if not exchange.generation.table.settings.response_headers:
             return exchange.extra_fields
@@ -203,26 +210,24 @@ class Forwarder:
         return b"%bx-quantgate-request-id: %b\r\n%b" % (
             exchange.extra_fields,
             exchange.request_id.encode(),
-            b"x-quantgate-bucket: %b\r\nx-quantgate-pool: %b\r\nx-quantgate-precision: %b\r\nx-quantgate-rule: %b\r\n"
-            % (
-                profile.bucket.encode() if profile else b"",
-                pool.name.encode(),
-                pool.precision.label.encode(),
-                decision.rule.encode() if decision else b"",
+            pool.told(
+                profile.bucket if profile is not None else "",
+                decision.rule if decision is not None else "",
             ),
         )
 
 
-def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes, bytes]:
+def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[bytes, bytes]:
     """The request as this pool gets it: our own head, the body with the pool's model name."""
-    request, facts, profile = exchange.request, exchange.facts, exchange.profile
+    declared: Pool = pool.pool
+    facts, profile = exchange.facts, exchange.profile
     assert profile is not None  # noqa: S101 - launched after classification only
     body = exchange.body
     if profile.adapter:
-        wanted = pool.adapters.get(profile.adapter, profile.adapter)
+        wanted = declared.adapters.get(profile.adapter, profile.adapter)
     else:
-        wanted = pool.upstream_model or pool.model
-    ask_usage = exchange.strips_usage = pool.stream_usage and wants_usage(facts)
+        wanted = declared.upstream_model or declared.model
+    ask_usage = exchange.strips_usage = declared.stream_usage and wants_usage(facts)
     renamed = wanted if facts.model and wanted != facts.model else None
     known = exchange.known
     if renamed is not None and exchange.api is Api.AUDIO and known is not None and known.is_form:
@@ -233,15 +238,15 @@ def _request(exchange: Exchange, pool: Pool, view: EndpointView) -> tuple[bytes,
     if fields is None:
         fields = known.pool_fields if known is not None else b""
         if known is None or not known.named:
-            fields += b"x-request-id: %b\r\n" % exchange.request_id.encode()
+            fields = b"%bx-request-id: %b\r\n" % (fields, exchange.request_id.encode())
         exchange.pool_fields = fields
     head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n" % (
-        request.method,
-        view.endpoint.base_path.encode(),
+        exchange.request.head.method,
+        view.base,
         exchange.path,
         view.head,
         fields,
-        b"Authorization: %b\r\n" % pool.authorization if pool.authorization else b"",
+        pool.credentials,
         len(body),
     )
     return head, body

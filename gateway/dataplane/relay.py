@@ -8,14 +8,14 @@ SSE is looked at beside the path. Only before the first content are events parse
 they come, and the scanner keeps what the outcome needs.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from gateway.core import sse
 from gateway.core.answer import AnswerInfo, answer_info
 from gateway.core.retry import of_status
-from gateway.dataplane.answers import DONE, Passed
+from gateway.dataplane.answers import DONE, Passed, passed_of
 from gateway.dataplane.attempt import Attempt, State
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
@@ -26,9 +26,9 @@ from gateway.wire.http import AnswerHead, Headers
 if TYPE_CHECKING:
     from gateway.dataplane.forward import Forwarder
 
-COLLECT_MOST = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
-HOLD_MOST = 64 * 1024  # role-only events and comments held before the first content …
-HOLD_S = 1.0  # … and for how long: then the client gets its keep-alives
+COLLECT_MOST: Final = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
+HOLD_MOST: Final = 64 * 1024  # role-only events and comments held before the first content …
+HOLD_S: Final = 1.0  # … and for how long: then the client gets its keep-alives
 ENDS_WITH_DONE = frozenset({Api.CHAT, Api.COMPLETIONS})
 
 
@@ -52,14 +52,10 @@ class Relay(Attempt):
 
     def on_head(self, head: AnswerHead, length: int | None) -> None:
         """The answer begins: what kind of answer it is decides how it is passed on."""
-        passed = head.derived
-        if not isinstance(passed, Passed):
-            passed = head.derived = Passed(head)
-        self._passed = passed
-        self.status, self.headers = head.status, head.headers
+        passed = passed_of(head)
+        self._read_head(head, passed)
         self._length = length
-        self.failure = passed.failure
-        if self.failure is None and passed.streamed:
+        if passed.failure is None and passed.streamed:
             facts = self.exchange.facts
             if not facts.stream:
                 self.failed(Failure.BAD_ANSWER, "The pool streamed although a whole answer was asked for.")
@@ -71,6 +67,17 @@ class Relay(Attempt):
         else:
             self.state = State.COLLECTING
             self.expect_bytes(self.forwarder.clock())
+
+    def on_whole(self, head: AnswerHead, body: bytes) -> bool:
+        """The usual answer of a request without a stream: nothing is waited for any more, so no deadline is set."""
+        passed = passed_of(head)
+        if len(body) > COLLECT_MOST or (passed.failure is None and passed.streamed):
+            return False
+        self._read_head(head, passed)
+        self.state = State.COLLECTING
+        self.body.append(body)
+        self._end_collected()
+        return True
 
     def on_body(self, data: bytes) -> None:
         """Bytes of the answer, as they come."""
@@ -129,6 +136,11 @@ class Relay(Attempt):
 
     # on the way
 
+    def _read_head(self, head: AnswerHead, passed: Passed) -> None:
+        self._passed = passed
+        self.status, self.headers = head.status, head.headers
+        self.failure = passed.failure
+
     def _collect(self, data: bytes) -> None:
         self.body_bytes += len(data)
         now = self.forwarder.clock()
@@ -175,8 +187,11 @@ class Relay(Attempt):
         scanner, exchange = self._scanner, self.exchange
         now = self.forwarder.clock()
         self.due = min(now + self.idle_s, self.total_due)
+        passed = data
         if scanner is not None:
             scanner.feed(data)
+            if self._stripper is not None:
+                passed = self._stripper.feed(data, one_event=scanner.one_event)
             if exchange.content_at:
                 gap_s = now - exchange.content_last_at
                 if gap_s > exchange.longest_gap_s:  # noqa: PLR1730 - once per event; a call of max costs four times this
@@ -186,7 +201,6 @@ class Relay(Attempt):
                 exchange.content_at = exchange.content_last_at = now
         if exchange.capture is not None:
             exchange.capture.add(data)
-        passed = data if self._stripper is None else self._stripper.feed(data)
         if frame and passed is data:
             exchange.connection.pass_on(data, frame)
         else:
@@ -283,4 +297,4 @@ class Relay(Attempt):
     def _fields(self) -> bytes:
         forwarder, passed = self.forwarder, self._passed
         theirs = passed.fields if passed is not None else b""
-        return theirs + forwarder.own_fields(self.exchange, self.pool.pool)
+        return theirs + forwarder.own_fields(self.exchange, self.pool)

@@ -1,7 +1,8 @@
 """A connection to one endpoint of a pool: send one request, report its answer as it comes.
 
 The listener hears ``on_head`` once, ``on_body`` for every read with body bytes, then exactly one of ``on_end`` and
-``on_lost``. After ``on_end`` the connection may be used again if ``reusable``. ``close`` ends it at once and silently.
+``on_lost``; of a whole answer in one read ``on_whole`` alone, if it takes that. After the end the connection may be
+used again if ``reusable``. ``close`` ends it at once and silently.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from typing import Any
 
 import httptools
 
-from gateway.wire.http import AnswerHead, Headers
+from gateway.wire.http import AnswerHead, Headers, chunk_at
 from gateway.wire.listener import Listener
 from gateway.wire.repeats import KnownAnswers
 
@@ -80,7 +81,9 @@ class ClientConnection(asyncio.Protocol):
         An answer may come before the request is out (413 at the sight of the head). Whether the server then reads the
         rest as that request's body or as the next request is not ours to find out.
         """
-        return self._complete and self._keep_alive and self.alive and not self.transport.get_write_buffer_size()
+        if not self._complete or not self._keep_alive or self.transport is None:
+            return False
+        return not self.transport.get_write_buffer_size()
 
     def send(self, head: bytes, body: bytes, listener: Listener) -> None:
         """Send one whole request; the answer goes to ``listener``."""
@@ -95,6 +98,7 @@ class ClientConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close now, without a word to the listener: the pool sees the request abandoned."""
         self._listener = None
+        self._keep_alive = False
         if self.transport is not None:
             self.transport.abort()
 
@@ -142,7 +146,9 @@ class ClientConnection(asyncio.Protocol):
             self.close()  # bytes nobody asked for: the connection is out of step
             return
         if self._between_chunks:
-            if self._pass_chunk(listener, data):
+            at = chunk_at(data)
+            if at > 0:  # between two chunks the parser need not see a whole one
+                listener.on_chunk(data[at:-2], data)
                 return
         elif not self._fed and self._whole_answer(listener, data):
             return
@@ -184,23 +190,16 @@ class ClientConnection(asyncio.Protocol):
         known.learning.hit()
         self._fed = self._started = self._complete = self._keep_alive = True
         self._until_close = False
-        listener.on_head(head, len(data) - at)
-        if at < len(data) and self._listener is listener:
-            listener.on_body(data[at:])
+        body = data[at:]
+        self._listener = None  # what the listener does at the end may send the next request here
+        if listener.on_whole(head, body):
+            return True
+        self._listener = listener
+        listener.on_head(head, len(body))
+        if body and self._listener is listener:
+            listener.on_body(body)
         if self._listener is listener:
             self._end(listener)
-        return True
-
-    def _pass_chunk(self, listener: Listener, data: bytes) -> bool:
-        """A read that is one whole chunk between two others. The parser waits for a chunk before it and after it."""
-        read = len(data)
-        digits = 1 if read < 21 else 2 if read < 262 else 3 if read < 4_103 else 4
-        size = read - digits - 4
-        frame = b"%x\r\n" % size if size > 0 else b""
-        at = len(frame)
-        if not frame or read != at + size + 2 or not data.startswith(frame) or not data.endswith(b"\r\n"):
-            return False
-        listener.on_chunk(data[at:-2], data)
         return True
 
     def _report(self, fresh: bool) -> None:
@@ -235,6 +234,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _fail(self, reason: str) -> None:
         listener, self._listener = self._listener, None
+        self._keep_alive = False
         if self.transport is not None:
             self.transport.abort()
         if listener is not None:

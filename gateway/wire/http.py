@@ -6,6 +6,7 @@ client's framing survives in it, so nothing of it can reach a pool.
 
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import Final
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -26,10 +27,20 @@ HOP_BY_HOP = frozenset(
 )
 
 STATUS_LINES = {status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
+_OK: Final = STATUS_LINES[200]
+_CHUNK_DIGITS_MOST: Final = 4
+_ZERO: Final = 48
+_NINE: Final = 57
+_A: Final = 97
+_F: Final = 102
+_CR: Final = 13
+_LF: Final = 10
 
 
 def status_line(status: int) -> bytes:
     """Status line with CRLF, for any three-digit status."""
+    if status == 200:
+        return _OK
     return STATUS_LINES.get(status) or b"HTTP/1.1 %d Status\r\n" % status
 
 
@@ -103,6 +114,26 @@ def named_by_connection(headers: Headers) -> frozenset[bytes]:
         if key == b"connection":
             names.update(part.strip().lower() for part in value.split(b","))
     return frozenset(names - {b"close", b"keep-alive", b""})
+
+
+def chunk_at(data: bytes) -> int:
+    """Where the payload begins if ``data`` is one whole chunk, framed as we would frame it; else -1."""
+    end = len(data)
+    at, size = 0, 0
+    while at < _CHUNK_DIGITS_MOST and at < end:
+        byte = data[at]
+        if _ZERO <= byte <= _NINE:
+            size = 16 * size + byte - _ZERO
+        elif _A <= byte <= _F:
+            size = 16 * size + byte - _A + 10
+        else:
+            break
+        at += 1
+    at += 2
+    if size == 0 or end != at + size + 2 or data[0] == _ZERO:
+        return -1
+    framed = data[at - 2] == _CR and data[at - 1] == _LF and data[end - 2] == _CR and data[end - 1] == _LF
+    return at if framed else -1
 
 
 class DateHeader:

@@ -20,6 +20,10 @@ class Listener(Protocol):
         """As ``on_body``, for a read that was one whole chunk: ``frame`` is the read, framed as we would frame it."""
         ...
 
+    def on_whole(self, head: AnswerHead, body: bytes) -> bool:
+        """A whole answer in one read; the connection is free again. False, and nothing done: tell it in pieces."""
+        ...
+
     def on_end(self) -> None:
         """The answer is complete by its framing."""
         ...

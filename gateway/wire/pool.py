@@ -7,11 +7,12 @@ hardly ever meets a connection that the other side is just closing; the rest is 
 import asyncio
 import ssl
 from collections.abc import Callable
+from typing import Final
 
 from gateway.wire.client import ClientConnection
 from gateway.wire.repeats import KnownAnswers
 
-IDLE_S = 4.0
+IDLE_S: Final = 4.0
 
 Dialled = Callable[[ClientConnection | None, str], None]
 
@@ -44,22 +45,22 @@ class ConnectionPool:
         """Connections that wait for a request."""
         return len(self._idle)
 
-    def take(self) -> ClientConnection | None:
+    def take(self, now: float) -> ClientConnection | None:
         """An idle connection that is fit for use, or None: then ``dial``."""
-        oldest = self._clock() - IDLE_S
+        oldest = now - IDLE_S
         while self._idle:
             connection = self._idle.pop()
-            if connection.alive and connection.idle_since > oldest:
+            if connection.idle_since > oldest and connection.alive:
                 return connection
             connection.close()
         return None
 
-    def give_back(self, connection: ClientConnection) -> None:
+    def give_back(self, connection: ClientConnection, now: float) -> None:
         """Keep a connection for the next request, or close it if it cannot be used again."""
         if self.closed or not connection.reusable:
             connection.close()
             return
-        connection.idle_since = self._clock()
+        connection.idle_since = now
         self._idle.append(connection)
 
     def dial(self, done: Dialled) -> "Dial":

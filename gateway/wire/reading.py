@@ -6,6 +6,7 @@ smuggle a request to a pool.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import httptools
 
@@ -14,7 +15,7 @@ from gateway.wire.http import Head, Headers, Request
 from gateway.wire.repeats import Learning
 
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
-LONG_BYTES = 256 * 1024  # a longer body, or one that does not say how long it is, needs leave to be sent
+LONG_BYTES: Final = 256 * 1024  # a longer body, or one that does not say how long it is, needs leave to be sent
 
 
 class ReadLimits:
@@ -74,7 +75,7 @@ class RequestReader:
         self._go_on = go_on
         self._leave = leave
         self._parser = httptools.HttpRequestParser(self)
-        self._learning = Learning()
+        self._learning = Learning(secret=True)
         self._head: Head | None = None  # the one that the template was made of
         self._data = b""
         self._clear()

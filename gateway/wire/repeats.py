@@ -7,61 +7,83 @@ parser has accepted this head, strictly, and the digits of one decimal length ar
 """
 
 import re
+from collections.abc import Callable
 from hmac import compare_digest
+from typing import Final
 
 from gateway.wire.http import AnswerHead
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})\r\n", re.IGNORECASE)
-_DIGITS_MOST = 9
+_DIGITS_MOST: Final = 9
+_HEAD_END: Final = b"\r\n\r\n"
+_ZERO: Final = 48
+_same_secret: Final[Callable[[bytes, bytes], bool]] = compare_digest
 
 
 class Template:
-    """One head, cut around the digits of its length."""
+    """One head, cut around the digits of its length.
 
-    __slots__ = ("_after", "_before")
+    ``secret``: a client's head holds keys, and strangers may share a connection behind a proxy, so it is equal in
+    constant time or not at all. A pool's holds none of others.
+    """
 
-    def __init__(self, before: bytes, after: bytes) -> None:
+    __slots__ = ("_after", "_before", "_secret", "_secret_after")
+
+    def __init__(self, before: bytes, after: bytes, *, secret: bool) -> None:
         self._before = before
         self._after = after
+        self._secret = secret
+        self._secret_after = secret and after != _HEAD_END
 
     def body_at(self, data: bytes) -> int:
-        """Where the body begins if ``data`` is exactly one message with this head, else -1.
-
-        Heads hold keys, and strangers may share a connection behind a proxy: equal in constant time or not at all.
-        """
-        at = len(self._before)
-        end = data.find(b"\r", at, at + _DIGITS_MOST + 1)
-        if end <= at or not compare_digest(data[:at], self._before):
-            return -1
-        digits = data[at:end]
+        """Where the body begins if ``data`` is exactly one message with this head, else -1."""
+        at, size = len(self._before), len(data)
+        end, length = at, 0
+        while end < size and end - at < _DIGITS_MOST:
+            digit = data[end] - _ZERO
+            if digit < 0 or digit > 9:
+                break
+            length = 10 * length + digit
+            end += 1
         start = end + len(self._after)
-        if not digits.isdigit() or len(data) - start != int(digits):
+        if end == at or size - start != length:
             return -1
-        return start if compare_digest(data[end:start], self._after) else -1
+        return start if self._is_head(data, at, data[end:start]) else -1
+
+    def _is_head(self, data: bytes, at: int, after: bytes) -> bool:
+        if self._secret_after:
+            if not _same_secret(after, self._after):
+                return False
+        elif after != self._after:
+            return False
+        if self._secret:
+            return _same_secret(data[:at], self._before)
+        return data.startswith(self._before)
 
 
-def template_of(data: bytes) -> Template | None:
+def template_of(data: bytes, *, secret: bool) -> Template | None:
     """The template of the head that ``data`` begins with; None if it has not exactly one plain length.
 
     Only for a head that the parser took for a message framed by its length.
     """
-    end = data.find(b"\r\n\r\n")
+    end = data.find(_HEAD_END)
     if end < 0:
         return None
     head = data[: end + 4]
     found = _LENGTH.search(head)
     if found is None or head.lower().count(b"\r\ncontent-length") != 1:
         return None
-    return Template(head[: found.start(1)], head[found.end(1) :])
+    return Template(head[: found.start(1)], head[found.end(1) :], secret=secret)
 
 
 class Learning:
     """When to look for a template: not for ever with a peer whose every head is another one."""
 
-    __slots__ = ("_misses", "template")
+    __slots__ = ("_misses", "_secret", "template")
 
-    def __init__(self) -> None:
+    def __init__(self, *, secret: bool) -> None:
         self.template: Template | None = None
+        self._secret = secret
         self._misses = 0
 
     def hit(self) -> None:
@@ -74,7 +96,7 @@ class Learning:
         if self._misses > 8 and self._misses % 64:
             self.template = None
             return False
-        template = template_of(data)
+        template = template_of(data, secret=self._secret)
         self.template = template if template is not None and template.body_at(data) >= 0 else None
         return self.template is not None
 
@@ -86,4 +108,4 @@ class KnownAnswers:
 
     def __init__(self) -> None:
         self.head: AnswerHead | None = None
-        self.learning = Learning()
+        self.learning = Learning(secret=False)

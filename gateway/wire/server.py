@@ -8,17 +8,17 @@ handler answers through the connection it was given; while it works, the connect
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from gateway.errors import ApiError
 from gateway.wire.http import DateHeader, Headers, Request, status_line
 from gateway.wire.reading import ReadLimits, RequestReader
-from gateway.wire.wheel import NEVER, Wheel
+from gateway.wire.wheel import Alarm, Wheel
 
-IDLE_S = 75.0  # longer than the common load balancers' 60 s, so that they close first
-STALLED_S = 60.0  # a client that reads nothing while an answer waits for it
-AHEAD_BYTES = 64 * 1024  # read behind a waiting request, for the sake of the client's end: only a reader hears of it
-LINGER_S = 2.0  # after a refusal: read on, or the client's unread bytes turn our answer into a reset (RFC 9112 §9.6)
+IDLE_S: Final = 75.0  # longer than the common load balancers' 60 s, so that they close first
+STALLED_S: Final = 60.0  # a client that reads nothing while an answer waits for it
+AHEAD_BYTES: Final = 64 * 1024  # read behind a waiting request, for the client's end: only a reader hears of it
+LINGER_S: Final = 2.0  # after a refusal: read on, or unread bytes turn our answer into a reset (RFC 9112 §9.6)
 
 
 class Work(Protocol):
@@ -90,6 +90,7 @@ class ServerConnection(asyncio.Protocol):
 
     __slots__ = (
         "_ahead_bytes",
+        "_alarm",
         "_chunked",
         "_close_after",
         "_context",
@@ -100,10 +101,8 @@ class ServerConnection(asyncio.Protocol):
         "_writing_paused",
         "answering",
         "bytes_out",
-        "due",
         "peer",
         "transport",
-        "wheel_slot",
     )
 
     def __init__(self, context: ServerContext) -> None:
@@ -120,8 +119,7 @@ class ServerConnection(asyncio.Protocol):
         self._close_after = False
         self.answering: Request | None = None
         self.bytes_out = 0
-        self.due = NEVER
-        self.wheel_slot = 0
+        self._alarm = Alarm(self._on_due)
         self.peer = ""
         self.transport: Any = None
 
@@ -138,7 +136,8 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client left or we closed: tell the work, whatever it is waiting for."""
         self._context.connections.discard(self)
-        self._context.wheel.discard(self)
+        self._context.wheel.discard(self._alarm)
+        self._alarm.drop()
         self.transport = None
         self._queue = None
         self._reader.close()
@@ -157,7 +156,10 @@ class ServerConnection(asyncio.Protocol):
         reader = self._reader
         request = reader.again(data)
         if request is not None:
-            self._whole(request)
+            if self.answering is None and not self._queue and self.transport is not None:
+                self._begin(request)  # a closing transport reads no more, so this one is open
+            else:
+                self._whole(request)
             return
         behind = bool(self._queue)
         try:
@@ -187,19 +189,6 @@ class ServerConnection(asyncio.Protocol):
         if self._work is not None:
             self._work.resume()
 
-    def on_due(self, now: float) -> None:
-        """A deadline passed: a reader that stalls, a request that does not arrive, an idle connection."""
-        if self.transport is None:
-            return
-        if self._writing_paused or self.transport.is_closing():
-            self.transport.abort()  # the client does not read what is left of its answer
-        elif self.answering is not None:
-            self._expect_within(IDLE_S)  # the work has deadlines of its own
-        elif self._reader.partial and not self._refused:
-            self._refuse(ApiError(408, "request_timeout", "The request did not arrive in time.", close=True))
-        else:
-            self._close()
-
     # what handlers call
 
     def answer(self, status: int, fields: bytes, body: bytes, *, close: bool = False) -> None:
@@ -210,14 +199,14 @@ class ServerConnection(asyncio.Protocol):
         request = self.answering
         context = self._context
         closing = close or context.draining or request is None or not request.head.keep_alive
-        head = b"%s%s%s%s%s\r\n" % (
+        data = b"%s%s%s%s%s\r\n%s" % (
             status_line(status),
             fields,
             context.date.at(context.wall()),
             b"Content-Length: %d\r\n" % len(body) if status != 204 else b"",  # RFC 9110 §8.6
             _connection_field(request, closing),
+            b"" if request is not None and request.head.method == b"HEAD" else body,
         )
-        data = head if request is not None and request.method == b"HEAD" else head + body
         self.bytes_out = len(data)
         transport.write(data)
         self._done(closing)
@@ -357,10 +346,24 @@ class ServerConnection(asyncio.Protocol):
         self._expect_by(self._context.clock() + seconds)
 
     def _expect_by(self, due: float) -> None:
-        sooner = due < self.due
-        self.due = due
-        if sooner or not self.wheel_slot:
-            self._context.wheel.add(self)
+        alarm = self._alarm
+        sooner = due < alarm.due
+        alarm.due = due
+        if sooner or not alarm.wheel_slot:
+            self._context.wheel.add(alarm)
+
+    def _on_due(self, now: float) -> None:
+        """A deadline passed: a reader that stalls, a request that does not arrive, an idle connection."""
+        if self.transport is None:
+            return
+        if self._writing_paused or self.transport.is_closing():
+            self.transport.abort()  # the client does not read what is left of its answer
+        elif self.answering is not None:
+            self._expect_within(IDLE_S)  # the work has deadlines of its own
+        elif self._reader.partial and not self._refused:
+            self._refuse(ApiError(408, "request_timeout", "The request did not arrive in time.", close=True))
+        else:
+            self._close()
 
     def _go_on(self) -> None:
         if self.transport is not None and self.answering is None:

@@ -8,20 +8,47 @@ is one tick, which is plenty for limits of seconds.
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final
 
-NEVER = float("inf")
+NEVER: Final = float("inf")
+_ROUND: Final = 2048  # slots; what is due later waits in the last of them, and is looked at and put back there
 
 
-class Due(Protocol):
-    """Something with a deadline on the loop's clock."""
+class Due:
+    """Something with a deadline on the loop's clock.
 
-    due: float
-    wheel_slot: int
+    A class and no protocol: each request sets deadlines and takes them off, and compiled code reads the attributes of
+    its own classes directly.
+    """
+
+    __slots__ = ("due", "wheel_slot")
+
+    def __init__(self) -> None:
+        self.due: float = NEVER
+        self.wheel_slot = 0
 
     def on_due(self, now: float) -> None:
         """Called once ``due`` has passed; the item is no longer on the wheel."""
-        ...
+        raise NotImplementedError
+
+
+class Alarm(Due):
+    """The deadline of something that has another base: ``call`` hears of it. ``drop`` lets go of whose it was."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[float], None]) -> None:
+        super().__init__()
+        self._call: Callable[[float], None] | None = call
+
+    def on_due(self, now: float) -> None:
+        """The deadline passed."""
+        if self._call is not None:
+            self._call(now)
+
+    def drop(self) -> None:
+        """Nobody is called any more. Both hold each other, and such a cycle would wait for the collector."""
+        self._call = None
 
 
 class Wheel:
@@ -30,7 +57,7 @@ class Wheel:
     def __init__(self, clock: Callable[[], float], tick_s: float = 0.05) -> None:
         self._clock = clock
         self._tick_s = tick_s
-        self._slots: dict[int, set[Due]] = {}
+        self._slots: list[set[Due] | None] = [None] * _ROUND  # a slot's place is its number modulo their number
         self._at = int(clock() / tick_s)
         self._handle: asyncio.TimerHandle | None = None
 
@@ -40,17 +67,23 @@ class Wheel:
             self.discard(item)
         if item.due == NEVER:
             return
-        slot = max(int(item.due / self._tick_s) + 1, self._at + 1)
+        slot = int(item.due / self._tick_s) + 1
+        if slot <= self._at:
+            slot = self._at + 1
+        elif slot >= self._at + _ROUND:
+            slot = self._at + _ROUND - 1
         item.wheel_slot = slot
-        bucket = self._slots.get(slot)
+        bucket = self._slots[slot % _ROUND]
         if bucket is None:
-            self._slots[slot] = {item}
+            self._slots[slot % _ROUND] = {item}
         else:
             bucket.add(item)
 
     def discard(self, item: Due) -> None:
         """Take an item off; harmless if it is not on."""
-        bucket = self._slots.get(item.wheel_slot)
+        if not item.wheel_slot:
+            return
+        bucket = self._slots[item.wheel_slot % _ROUND]
         if bucket is not None:
             bucket.discard(item)
         item.wheel_slot = 0
@@ -61,8 +94,9 @@ class Wheel:
         last = int(now / self._tick_s)
         while self._at < last:
             self._at += 1
-            items = self._slots.pop(self._at, None)
-            if items:
+            items = self._slots[self._at % _ROUND]
+            if items is not None:
+                self._slots[self._at % _ROUND] = None
                 self._fire(items, now)
 
     def _fire(self, items: set[Due], now: float) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.core.sse import Scanner
 from gateway.core.usage import STRIP_MOST, UsageStripper
 
 
@@ -157,3 +158,24 @@ def test_odd_events_with_the_word(data: bytes) -> None:
     block = b'event: "usage"\ndata: ' + data + b"\n\n"
     assert passed(block, DONE) == block + DONE
     assert passed(b': "usage"\n\n') == b': "usage"\n\n'
+
+
+@given(splits())
+def test_knowing_what_is_one_event_changes_nothing(made: tuple[list[bytes], list[bytes]]) -> None:
+    """A scanner that has looked at the same bytes spares the stripper work, and no byte is another one for it."""
+    _, pieces = made
+    scanner, told, alone = Scanner(), UsageStripper(), UsageStripper()
+    for piece in pieces:
+        scanner.feed(piece)
+        assert told.feed(piece, one_event=scanner.one_event) == alone.feed(piece)
+    assert told.flush() == alone.flush()
+
+
+def test_output_that_speaks_of_usage_goes_on_as_it_is() -> None:
+    """vLLM says ``"usage":null`` in each event: known to be one event of output, it is not even copied."""
+    stripper = UsageStripper()
+    for number in (1, 22, 333):
+        data = event({"id": number, "choices": [{"delta": {"content": "x"}}], "usage": None})
+        assert stripper.feed(data, one_event=True) is data
+    usage = event({"choices": [], "usage": USAGE})
+    assert stripper.feed(usage, one_event=True) == b""

@@ -37,7 +37,7 @@ async def test_everything_is_given_back(make: Make, first: Upstream, how: str) -
     assert view.inflight == 0
     assert plane.worker.board.inflight(view.row) == 0
     assert all(
-        not isinstance(item, object) or item.due > 0 for slot in plane.worker.wheel._slots.values() for item in slot
+        not isinstance(item, object) or item.due > 0 for slot in plane.worker.wheel._slots if slot for item in slot
     )
     assert view.connections.idle == (1 if how in ("answered", "failed") else 0)
 

@@ -98,3 +98,27 @@ def test_whatever_was_in_the_file_a_worker_starts_from_zero(tmp_path: Path) -> N
     assert board.inflight(7) == 0
     assert board.used(7, 600.0) == (0.0, 0.0)
     board.close()
+
+
+def test_what_the_neighbours_used_counts(tmp_path: Path) -> None:
+    """Minutes turn in each worker's cells by themselves, and every worker finds the same sums."""
+    boards = [Board(tmp_path / "b", worker, 3) for worker in range(3)]
+    for number, board in enumerate(boards):
+        board.charge(1, 600.0 + 60.0 * number, number + 1, 10)
+    for board in boards:
+        assert board.used(1, 660.0) == pytest.approx((1 + 2, 20.0))
+        assert board.used(1, 750.0) == pytest.approx((0.5 * 2 + 3, 15.0))
+    boards[0].charge(1, 660.0, 1, 10)
+    boards[0].charge(1, 600.0, 0, 90)
+    for board in boards:
+        assert board.used(1, 660.0) == pytest.approx((1 + 2 + 1, 20.0 + 10.0 + 90.0))
+        board.close()
+
+
+def test_rows_below_nothing_are_not_counted(tmp_path: Path) -> None:
+    """Endpoints without a row on the board."""
+    board = Board(tmp_path / "b", 0, 1)
+    board.enter(-1)
+    assert board.inflight(-1) == 0
+    assert board.inflight(4095) == 0
+    board.close()

@@ -33,6 +33,9 @@ class Ear:
         self.framed += 1
         self.heard.append(data)
 
+    def on_whole(self, head: AnswerHead, body: bytes) -> bool:
+        return False
+
     def on_end(self) -> None:
         self.heard.append("end")
 

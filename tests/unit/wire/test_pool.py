@@ -46,6 +46,9 @@ class Setting:
             def on_head(self, head: object, length: int | None) -> None: ...
             def on_body(self, data: bytes) -> None: ...
             def on_chunk(self, data: bytes, frame: bytes) -> None: ...
+            def on_whole(self, head: object, body: bytes) -> bool:
+                return False
+
             def on_lost(self, answered: bool, reason: str) -> None: ...
             def on_writable(self, writable: bool) -> None: ...
             def on_end(self) -> None:
@@ -64,11 +67,11 @@ async def setting() -> Setting:
 async def test_a_returned_connection_is_taken_again(setting: Setting) -> None:
     """Newest first, so that the others can age out."""
     one, two = await setting.used(), await setting.used()
-    setting.pool.give_back(one)
-    setting.pool.give_back(two)
-    assert setting.pool.take() is two
-    assert setting.pool.take() is one
-    assert setting.pool.take() is None
+    setting.pool.give_back(one, setting.clock())
+    setting.pool.give_back(two, setting.clock())
+    assert setting.pool.take(setting.clock()) is two
+    assert setting.pool.take(setting.clock()) is one
+    assert setting.pool.take(setting.clock()) is None
     one.close()
     two.close()
     setting.server.close()
@@ -77,12 +80,12 @@ async def test_a_returned_connection_is_taken_again(setting: Setting) -> None:
 async def test_connections_age_out_before_servers_close_them(setting: Setting) -> None:
     """Older than the idle bound: closed instead of taken; the sweep does the same."""
     one = await setting.used()
-    setting.pool.give_back(one)
+    setting.pool.give_back(one, setting.clock())
     setting.clock.now += IDLE_S + 0.1
-    assert setting.pool.take() is None
+    assert setting.pool.take(setting.clock()) is None
     await until(lambda: not one.alive)
     two = await setting.used()
-    setting.pool.give_back(two)
+    setting.pool.give_back(two, setting.clock())
     setting.clock.now += IDLE_S + 0.1
     setting.pool.sweep()
     assert setting.pool.idle == 0
@@ -92,7 +95,7 @@ async def test_connections_age_out_before_servers_close_them(setting: Setting) -
 async def test_a_connection_that_the_server_closes_leaves_the_pool(setting: Setting) -> None:
     """While idle: it is gone at once, not found out by the next request."""
     one = await setting.used()
-    setting.pool.give_back(one)
+    setting.pool.give_back(one, setting.clock())
     setting.accepted[0].close()
     await until(lambda: setting.pool.idle == 0)
     setting.server.close()
@@ -123,7 +126,7 @@ async def test_a_closed_pool_keeps_nothing(setting: Setting) -> None:
     """After a reload removed the endpoint, what comes back is closed."""
     one = await setting.used()
     setting.pool.close()
-    setting.pool.give_back(one)
+    setting.pool.give_back(one, setting.clock())
     assert setting.pool.idle == 0
     await until(lambda: not one.alive)
     setting.server.close()

@@ -15,8 +15,8 @@ def message(body: bytes, head: bytes = HEAD) -> bytes:
     return head % len(body) + body
 
 
-def template(data: bytes) -> Template:
-    made = template_of(data)
+def template(data: bytes, *, secret: bool = True) -> Template:
+    made = template_of(data, secret=secret)
     assert made is not None
     return made
 
@@ -36,8 +36,9 @@ def test_any_other_byte_in_the_head_is_for_the_parser(place: int, byte: int, bod
     at = place % head_bytes
     changed = data[at] != byte
     data[at] = byte
-    found = template(message(b"abc")).body_at(bytes(data))
-    assert found == (-1 if changed else head_bytes)
+    for secret in (True, False):
+        found = template(message(b"abc"), secret=secret).body_at(bytes(data))
+        assert found == (-1 if changed else head_bytes)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,8 @@ def test_any_other_byte_in_the_head_is_for_the_parser(place: int, byte: int, bod
 )
 def test_what_is_not_one_whole_message_is_for_the_parser(data: bytes) -> None:
     """Bodies in pieces, two messages in one read, lengths that are no plain digits."""
-    assert template(message(b"abc")).body_at(data) == -1
+    assert template(message(b"abc"), secret=True).body_at(data) == -1
+    assert template(message(b"abc"), secret=False).body_at(data) == -1
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,12 @@ def test_what_is_not_one_whole_message_is_for_the_parser(data: bytes) -> None:
 )
 def test_heads_without_one_plain_length_have_no_template(head: bytes) -> None:
     """No length, two of them, blanks behind it, an unfinished head, a name that only begins alike."""
-    assert template_of(head) is None
+    assert template_of(head, secret=True) is None
 
 
 def test_learning_gives_up_on_a_peer_that_never_repeats_itself() -> None:
     """Each head with a number of its own: looking for templates stops, and is tried again now and then."""
-    subject = Learning()
+    subject = Learning(secret=False)
     learnt = [subject.learn(b"POST /%d HTTP/1.1\r\nContent-Length: 0\r\n\r\n" % number) for number in range(129)]
     assert learnt[:8] == [True] * 8
     assert learnt[8:63] == [False] * 55
