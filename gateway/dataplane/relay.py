@@ -22,6 +22,7 @@ from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.errors import error_body
 from gateway.model.enums import Api, Failure, Result
 from gateway.wire.http import AnswerHead, Headers
+from gateway.wire.listener import answer, pass_on
 
 if TYPE_CHECKING:
     from gateway.dataplane.forward import Forwarder
@@ -174,8 +175,7 @@ class Relay(Attempt):
         exchange = self.exchange
         self.state = State.FLOWING
         self.expect_bytes(now)
-        held = b"".join(self.body)
-        self.body = []
+        held, self.body = b"".join(self.body), []
         if exchange.capture is not None:
             exchange.capture.add(held)
         self.forget_request()
@@ -202,7 +202,7 @@ class Relay(Attempt):
         if exchange.capture is not None:
             exchange.capture.add(data)
         if frame and passed is data:
-            exchange.connection.pass_on(data, frame)
+            pass_on(exchange.connection, data, frame)
         else:
             exchange.connection.send(passed)
 
@@ -233,7 +233,7 @@ class Relay(Attempt):
             exchange.capture.add(body)
         fields = self._fields()
         self.forwarder.succeeded(self)
-        exchange.connection.answer(self.status, fields, body)
+        answer(exchange.connection, self.status, fields, body)
         exchange.finish(Result.OK, self.status)
 
     def _end_held(self) -> None:

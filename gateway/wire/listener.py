@@ -1,8 +1,13 @@
-"""The two ends of an answer: who hears it from a pool's connection, and who it is for."""
+"""The two ends of an answer: who hears it from a pool's connection, and who it is for.
+
+Nearly always that is a client's own connection, which compiled code reaches directly once it knows; ``answer`` and
+``pass_on`` look.
+"""
 
 from typing import Protocol
 
 from gateway.wire.http import AnswerHead
+from gateway.wire.server import ServerConnection
 
 
 class Listener(Protocol):
@@ -65,3 +70,19 @@ class Audience(Protocol):
     def abort(self) -> None:
         """Its break."""
         ...
+
+
+def answer(audience: Audience, status: int, fields: bytes, body: bytes) -> None:
+    """One whole answer."""
+    if isinstance(audience, ServerConnection):
+        audience.answer(status, fields, body)
+    else:
+        audience.answer(status, fields, body)
+
+
+def pass_on(audience: Audience, data: bytes, frame: bytes) -> None:
+    """More of a streamed answer, which lies here framed as one chunk too."""
+    if isinstance(audience, ServerConnection):
+        audience.pass_on(data, frame)
+    else:
+        audience.pass_on(data, frame)

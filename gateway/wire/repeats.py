@@ -16,6 +16,13 @@ from gateway.wire.http import AnswerHead
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})\r\n", re.IGNORECASE)
 _DIGITS_MOST: Final = 9
 _HEAD_END: Final = b"\r\n\r\n"
+_LINE_END: Final = b"\r\n"
+# Lines without a secret: a target without a query, and fields that say what a client is and not who.
+_OPEN_LINE = re.compile(
+    rb"[A-Z]+ [^ ?]+ HTTP/1\.[01]\Z|\Z|(?:host|connection|content-type|content-length|user-agent"
+    rb"|accept(?:-encoding|-language)?|x-stainless-[a-z-]+):",
+    re.IGNORECASE,
+)
 _ZERO: Final = 48
 _same_secret: Final[Callable[[bytes, bytes], bool]] = compare_digest
 
@@ -23,21 +30,24 @@ _same_secret: Final[Callable[[bytes, bytes], bool]] = compare_digest
 class Template:
     """One head, cut around the digits of its length.
 
-    ``secret``: a client's head holds keys, and strangers may share a connection behind a proxy, so it is equal in
-    constant time or not at all. A pool's holds none of others.
+    ``secret``: a client's head holds keys, and strangers may share a connection behind a proxy, so the lines that may
+    hold one are equal in constant time or not at all. A pool's holds none of others.
     """
 
-    __slots__ = ("_after", "_before", "_secret", "_secret_after")
+    __slots__ = ("_after", "_at", "_begin", "_end", "_from", "_secret", "_secret_after", "_to")
 
     def __init__(self, before: bytes, after: bytes, *, secret: bool) -> None:
-        self._before = before
+        self._at = len(before)
+        self._from, self._to = secret_span(before) if secret else (self._at, self._at)
+        self._begin = before[: self._from]
+        self._secret = before[self._from : self._to]
+        self._end = before[self._to :]
         self._after = after
-        self._secret = secret
-        self._secret_after = secret and after != _HEAD_END
+        self._secret_after = secret and secret_span(after) != (0, 0)
 
     def body_at(self, data: bytes) -> int:
         """Where the body begins if ``data`` is exactly one message with this head, else -1."""
-        at, size = len(self._before), len(data)
+        at, size = self._at, len(data)
         end, length = at, 0
         while end < size and end - at < _DIGITS_MOST:
             digit = data[end] - _ZERO
@@ -56,9 +66,20 @@ class Template:
                 return False
         elif after != self._after:
             return False
-        if self._secret:
-            return _same_secret(data[:at], self._before)
-        return data.startswith(self._before)
+        if not data.startswith(self._begin) or data[self._to : at] != self._end:
+            return False
+        return self._from == self._to or _same_secret(data[self._from : self._to], self._secret)
+
+
+def secret_span(head: bytes) -> tuple[int, int]:
+    """From the first to the last line of a piece of a head that may hold a secret; (0, 0) if none may."""
+    first = last = at = 0
+    for line in head.split(_LINE_END):
+        if _OPEN_LINE.match(line) is None:
+            first = first if last else at
+            last = at + len(line)
+        at += len(line) + len(_LINE_END)
+    return first, last
 
 
 def template_of(data: bytes, *, secret: bool) -> Template | None:

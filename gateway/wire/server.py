@@ -199,14 +199,12 @@ class ServerConnection(asyncio.Protocol):
         request = self.answering
         context = self._context
         closing = close or context.draining or request is None or not request.head.keep_alive
-        data = b"%s%s%s%s%s\r\n%s" % (
-            status_line(status),
-            fields,
-            context.date.at(context.wall()),
-            b"Content-Length: %d\r\n" % len(body) if status != 204 else b"",  # RFC 9110 §8.6
-            _connection_field(request, closing),
-            b"" if request is not None and request.head.method == b"HEAD" else body,
-        )
+        line, date, option = status_line(status), context.date.at(context.wall()), _connection_field(request, closing)
+        sent = b"" if request is not None and request.head.method == b"HEAD" else body
+        if status == 204:  # has no length (RFC 9110 §8.6)
+            data = b"%s%s%s%s\r\n%s" % (line, fields, date, option, sent)
+        else:
+            data = b"%s%s%sContent-Length: %d\r\n%s\r\n%s" % (line, fields, date, len(body), option, sent)
         self.bytes_out = len(data)
         transport.write(data)
         self._done(closing)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.wire.http import Request
 from gateway.wire.reading import ReadLimits, RequestReader
-from gateway.wire.repeats import Learning, Template, template_of
+from gateway.wire.repeats import Learning, Template, secret_span, template_of
 
 HEAD = b"POST /v1/x HTTP/1.1\r\nHost: g\r\nContent-Length: %d\r\nAuthorization: Bearer k\r\n\r\n"
 
@@ -147,3 +147,21 @@ def test_nothing_is_read_again_behind_a_request_that_closes() -> None:
     reader.feed(message(b"a"))
     reader.feed(message(b"b", HEADS[3]))
     assert reader.again(message(b"c")) is None
+
+
+@pytest.mark.parametrize(
+    ("head", "secret"),
+    [
+        (b"POST /v1/x HTTP/1.1\r\nHost: g\r\nAccept: */*\r\nX-Stainless-Lang: py\r\nContent-Length: ", b""),
+        (b"GET / HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer k\r\nUser-Agent: u\r\n", b"Authorization: Bearer k"),
+        (b"GET / HTTP/1.1\r\nX-A: 1\r\nHost: g\r\nx-b: 2\r\nAccept: */*", b"X-A: 1\r\nHost: g\r\nx-b: 2"),
+        (b"GET /?key=k HTTP/1.1\r\nHost: g", b"GET /?key=k HTTP/1.1"),
+        (b"\r\nHost: g\r\nX-Api-Key: k\r\n\r\n", b"X-Api-Key: k"),
+        (b"\r\n\r\n", b""),
+        (b"GET / HTTP/1.1\r\nHosts: g", b"Hosts: g"),
+    ],
+)
+def test_lines_that_may_hold_a_secret_are_found(head: bytes, secret: bytes) -> None:
+    """Whatever is not known to hold none: queries, keys, fields of somebody's own; with all that is between them."""
+    first, last = secret_span(head)
+    assert head[first:last] == secret
