@@ -158,6 +158,9 @@ def _apply(body: bytes, splices: list[Splice]) -> bytes:
     """All splices at once, in order of place; they do not overlap."""
     if not splices:
         return body
+    if len(splices) == 1:
+        start, end, new = splices[0]
+        return b"%b%b%b" % (body[:start], new, body[end:])
     pieces: list[bytes] = []
     at = 0
     for start, end, new in sorted(splices):

@@ -20,7 +20,7 @@ from gateway.core.answer import (
     usage_at,
     usage_of,
 )
-from gateway.core.framing import CR, LF, LINE_END, blocks_backwards, event_ends, payload
+from gateway.core.framing import CR, LF, after_first_line, blocks_backwards, event_ends, payload
 from gateway.core.usage import UsageStripper
 
 __all__ = [
@@ -115,7 +115,10 @@ class Scanner:
     @property
     def at_boundary(self) -> bool:
         """Whether the bytes so far end with a blank line, so that another event can follow."""
-        return not self.bytes or b"".join(self._tail)[-4:].endswith(_BLANK_ENDS)
+        if not self.bytes:
+            return True
+        last = self._tail[-1]
+        return (last if len(last) >= 4 else b"".join(self._tail)[-4:]).endswith(_BLANK_ENDS)
 
     def info(self) -> AnswerInfo:
         """What the stream said about itself up to here. Parses at most ``TAIL_BYTES``."""
@@ -202,8 +205,8 @@ def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:
     """
     lines = tail
     if not whole:
-        cut = LINE_END.search(tail)
-        lines = tail[cut.end() :] if cut is not None else b""
+        start = after_first_line(tail)
+        lines = tail[start:] if start >= 0 else b""
     usage: tuple[int, int, int] | None = None
     reason = ""
     error: Json | None = None

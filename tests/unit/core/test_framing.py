@@ -1,12 +1,13 @@
 """Where events end and what data they carry."""
 
+import re
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.framing import blocks_backwards, event_ends, payload
+from gateway.core.framing import after_first_line, blocks_backwards, event_ends, payload
 
 _STREAMS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: x", b"data", b": c", b"event: e", b"z"])).map(
     b"".join
@@ -68,3 +69,17 @@ def test_backwards_is_forwards_reversed(data: bytes) -> None:
     assert [found for found in backwards if found is not None][::-1] == [
         found for found in forwards if found is not None
     ]
+
+
+@given(_STREAMS)
+def test_event_ends_are_those_of_blank_lines(data: bytes) -> None:
+    """With line feeds alone: each is the end of two of them, and none is missed or counted twice."""
+    data = data.replace(b"\r", b"")
+    assert event_ends(data) == [found.end() for found in re.finditer(rb"\n\n", data)]
+
+
+@given(_STREAMS)
+def test_the_first_line_ends_where_the_second_begins(data: bytes) -> None:
+    """LF, CR and CRLF alike; without any there is no second line."""
+    found = re.search(rb"\r\n|\r|\n", data)
+    assert after_first_line(data) == (found.end() if found is not None else -1)
