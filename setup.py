@@ -31,7 +31,7 @@ EVERY_REQUEST = (
             *("front", "identity", "known", "outcomes", "pipeline", "quota", "relay", "sizing", "starts"),
         )
     ),
-    "gateway/model/enums.py",
+    *(f"gateway/model/{name}.py" for name in ("decision", "enums", "facts", "table")),
     "gateway/policy/memo.py",
     "gateway/policy/patterns.py",
 )

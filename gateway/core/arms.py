@@ -8,15 +8,14 @@ eligible pools, they never add one. Called by ``dataplane`` after ``decide``.
 
 import hashlib
 from collections.abc import Mapping
-
-import msgspec
+from typing import Final
 
 from gateway.model.decision import Decision, Exclusion
 from gateway.model.proving import Rollout
 
-WHOLE_BP = 10_000
-ROLLED_BACK = -1
-ROLLED_BACK_BY = "rolled_back"
+WHOLE_BP: Final = 10_000
+ROLLED_BACK: Final = -1
+ROLLED_BACK_BY: Final = "rolled_back"
 """What keeps a pool out of a decision, in the words of its exclusions, where a rollout has taken it out."""
 
 
@@ -47,7 +46,7 @@ def assign(
     kept = tuple(pool for pool in decision.pools if pool != rollout.candidate)
     by = ROLLED_BACK_BY if share == ROLLED_BACK else rollout.name
     excluded = Exclusion(rollout.candidate, by, reason)
-    narrowed = msgspec.structs.replace(decision, pools=kept, exclusions=(*decision.exclusions, excluded))
+    narrowed = decision.changed(pools=kept, excluded=(excluded,))
     return _first(narrowed, rollout.baseline, arm)
 
 
@@ -66,6 +65,6 @@ def rolled_back_words(decision: Decision | None) -> str:
 def _first(decision: Decision, pool: str, arm: str) -> Decision:
     """``pool`` in front if it is eligible, the rest in the order of the route."""
     if pool not in decision.pools:
-        return msgspec.structs.replace(decision, arm=arm)
+        return decision.changed(arm=arm)
     rest = tuple(other for other in decision.pools if other != pool)
-    return msgspec.structs.replace(decision, pools=(pool, *rest), arm=arm)
+    return decision.changed(pools=(pool, *rest), arm=arm)

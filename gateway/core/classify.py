@@ -6,43 +6,37 @@ data plane and by ``quantgate explain``; it never sees a socket or a clock. Resu
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from operator import attrgetter, itemgetter
+from operator import itemgetter
+from typing import Final
 
 from rapidfuzz import fuzz, process
 
 from gateway.errors import ApiError
 from gateway.model.enums import Privilege, Structured
 from gateway.model.facts import Facts, Principal, Profile, Texts
-from gateway.model.table import Classifier, Table, TaskRule, Tenant, TextSet
+from gateway.model.table import Classifier, Table, Tenant, TextSet
 
-OTHER = "other"
+OTHER: Final = "other"
 """Bucket label of everything over ``Classifier.bucket_most``."""
 
-_MEMO_MOST = 4_096
-_TOOLS_MEMO_MOST = 64  # longer tool lists are evaluated each time rather than kept alive
-_NAME_MOST = 128
-_MATCH_SCORE = 60
-_RANK = {Privilege.NONE.value: 0, Privilege.LOW.value: 1, Privilege.HIGH.value: 2}
-_UNSAFE = re.compile(r"[^A-Za-z0-9._:@+-]+")
-_PRIVILEGE_OF = object()  # keeps these memo keys apart from those of decisions
+_MEMO_MOST: Final = 4_096
+_TOOLS_MEMO_MOST: Final = 64  # longer tool lists are evaluated each time rather than kept alive
+_NAME_MOST: Final = 128
+_MATCH_SCORE: Final = 60
+_RANK: Final = {Privilege.NONE.value: 0, Privilege.LOW.value: 1, Privilege.HIGH.value: 2}
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._:@+-]+")
+_NO_PRIVILEGE: Final = Privilege.NONE.value
+_JSON_SCHEMA: Final = Structured.JSON_SCHEMA
+_PRIVILEGE_OF: Final = object()  # keeps these memo keys apart from those of decisions
 
 # Profile fields in order, as far as a bucket may be made of them. The policy's word "tools" means their privilege.
-_FIELDS = (
+_FIELDS: Final = (
     *("api", "model", "adapter", "length", "task", "tool_use", "privilege"),
     *("structured", "tenant", "tier", "stream", "images"),
 )
-_SPELLINGS = {"tools": "privilege"}
-
-_MARKS: Mapping[str, Callable[[Facts], bool]] = {
-    "code_fence": attrgetter("code_fence"),
-    "table": attrgetter("table"),
-    "citations": attrgetter("citations"),
-    "json_schema": lambda facts: facts.structured is Structured.JSON_SCHEMA,
-    "images": lambda facts: facts.images > 0,
-    "tools": lambda facts: bool(facts.tools),
-}
+_SPELLINGS: Final = {"tools": "privilege"}
 
 
 def classify(
@@ -70,26 +64,32 @@ def classify(
     context_tokens = _context_tokens(facts, prompt_tokens, classifier.default_output_tokens)
     length = _length(classifier, context_tokens, at_least)
     task = _task(classifier, facts, texts, hint if hint is not None else facts.task_hint, principal.trusted)
-    privilege = _privilege(table, facts.tools, tenant) if facts.tools else Privilege.NONE.value
-    values = (
-        facts.api,
+    privilege = _privilege(table, facts.tools, tenant) if facts.tools else _NO_PRIVILEGE
+    api, use, structured, stream, images = facts.api, facts.tool_use, facts.structured, facts.stream, facts.images > 0
+    caller, tier = principal.tenant, principal.tier
+    finite = (api, model, adapter, length, task, use, privilege, structured, caller, tier, stream, images)
+    bucket = table.labels.get(finite)
+    if bucket is None:
+        bucket = _bucket(table, finite)
+    return Profile(
+        api,
         model,
         adapter,
         length,
         task,
-        facts.tool_use,
+        use,
         privilege,
-        facts.structured,
-        principal.tenant,
-        principal.tier,
-        facts.stream,
-        facts.images > 0,
+        structured,
+        caller,
+        tier,
+        stream,
+        images,
+        facts.sampling,
+        prompt_tokens,
+        context_tokens,
+        facts.turns,
+        bucket,
     )
-    chosen = _picker(classifier.bucket_by)(values)
-    bucket = table.buckets.get(chosen)
-    if bucket is None:
-        bucket = _label(table, chosen)
-    return Profile(*values, facts.sampling, prompt_tokens, context_tokens, facts.turns, bucket)
 
 
 def visible_names(table: Table, tenant: Tenant | None) -> list[str]:
@@ -134,35 +134,53 @@ def _length(classifier: Classifier, context_tokens: int, at_least: str | None) -
 def _task(classifier: Classifier, facts: Facts, texts: Texts, hint: str | None, trusted: bool) -> str:
     if trusted and hint is not None and hint in classifier.hint_tasks:
         return hint
-    user: Sequence[int] | None = None
-    system: Sequence[int] | None = None
+    user: list[int] | None = None
+    system: list[int] | None = None
+    marks = -1
     for rule in classifier.tasks:
         if rule.apis and facts.api not in rule.apis:
             continue
-        if not (rule.text or rule.system or rule.marks) or (rule.marks and _marked(rule, facts)):
+        if not (rule.text or rule.system or rule.marks):
             return rule.task
+        if rule.marks:
+            if marks < 0:
+                marks = _marks(facts)
+            if marks & rule.marks:
+                return rule.task
         if rule.text:
             if user is None:
                 user = _hits(classifier.user_patterns, texts.user)
-            if user and not set(rule.text).isdisjoint(user):
+            if user and _any_of(rule.text, user):
                 return rule.task
         if rule.system:
             if system is None:
                 system = _hits(classifier.system_patterns, texts.system)
-            if system and not set(rule.system).isdisjoint(system):
+            if system and _any_of(rule.system, system):
                 return rule.task
     return classifier.default_task
 
 
-def _hits(patterns: TextSet | None, text: str) -> Sequence[int]:
-    return patterns.search(text) if patterns is not None and text else ()
+def _hits(patterns: TextSet | None, text: str) -> list[int]:
+    return patterns.search(text) if patterns is not None and text else []
 
 
-def _marked(rule: TaskRule, facts: Facts) -> bool:
-    for mark in rule.marks:  # noqa: SIM110 - a generator costs more than the marks
-        if _MARKS[mark](facts):
+def _any_of(wanted: tuple[int, ...], found: list[int]) -> bool:
+    for index in wanted:  # noqa: SIM110 - compiled, a generator costs more than the loop
+        if index in found:
             return True
     return False
+
+
+def _marks(facts: Facts) -> int:
+    """What the request's structure shows, in the order of ``model.table.MARKS``."""
+    return (
+        (1 if facts.code_fence else 0)
+        | (2 if facts.table else 0)
+        | (4 if facts.citations else 0)
+        | (8 if facts.structured is _JSON_SCHEMA else 0)
+        | (16 if facts.images > 0 else 0)
+        | (32 if facts.tools else 0)
+    )
 
 
 def _privilege(table: Table, tools: tuple[str, ...], tenant: Tenant | None) -> str:
@@ -190,6 +208,18 @@ def _picker(bucket_by: tuple[str, ...]) -> Callable[[tuple[object, ...]], tuple[
     if len(places) > 1:
         return itemgetter(*places)
     return lambda values: tuple(values[place] for place in places)
+
+
+def _bucket(table: Table, finite: tuple[object, ...]) -> str:
+    """The label of these finite fields, by those that buckets are made of; remembered for all of them."""
+    chosen = _picker(table.classifier.bucket_by)(finite)
+    label = table.buckets.get(chosen)
+    if label is None:
+        label = _label(table, chosen)
+    if len(table.labels) >= _MEMO_MOST:
+        table.labels.clear()
+    table.labels[finite] = label
+    return label
 
 
 def _label(table: Table, chosen: tuple[object, ...]) -> str:

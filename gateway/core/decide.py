@@ -7,6 +7,7 @@ story in full and remembers nothing. Called by ``dataplane`` for every request a
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -14,9 +15,9 @@ from gateway.model.decision import Decision, Exclusion
 from gateway.model.facts import Profile
 from gateway.model.table import Constraint, Model, Pool, Table
 
-MEMO_MOST = 4096
-NO_ROUTE = "none"
-WINDOW_SLACK = 1.1  # an estimated prompt this much over the window may still fit
+MEMO_MOST: Final = 4096
+NO_ROUTE: Final = "none"
+WINDOW_SLACK: Final = 1.1  # an estimated prompt this much over the window may still fit
 
 
 class ConstraintEffect(msgspec.Struct, frozen=True):

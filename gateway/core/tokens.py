@@ -10,41 +10,40 @@ Tokenizers are arguments (``gateway.policy.tokenizer_files`` loads them); nothin
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Protocol
-
-import msgspec
+from typing import Final, Protocol
 
 from gateway.model.facts import Facts, Texts
 from gateway.model.table import Table
 
-INLINE_TEXT_BYTES = 16_384
+INLINE_TEXT_BYTES: Final = 16_384
 """Counting this much takes about a millisecond; more is not counted on an event loop."""
 
-SLICE_CHARS = 8_192
+SLICE_CHARS: Final = 8_192
 """One call to the tokenizer. Far below 64 kB, so that neither its token list nor a run without spaces costs much."""
 
-MESSAGE_TOKENS = 4
-PROMPT_TOKENS = 4
+MESSAGE_TOKENS: Final = 4
+PROMPT_TOKENS: Final = 4
 """What chat templates add per message and per prompt; what differs is learnt by the correction."""
 
-IMAGE_TOKENS = 1_024
-AUDIO_TOKENS = 750
+IMAGE_TOKENS: Final = 1_024
+AUDIO_TOKENS: Final = 750
 """Stand-ins for what text cannot tell: a mid-sized image, half a minute of speech."""
 
-_SAMPLES = ((4, 96, 0.25), (12, 192, 0.12))
-_SAMPLES_LONG = ((16, 96, 0.2), (32, 256, 0.1))
+_SAMPLES: Final = ((4, 96, 0.25), (12, 192, 0.12))
+_SAMPLES_LONG: Final = ((16, 96, 0.2), (32, 256, 0.1))
 """(slices, characters each, least relative margin). With cl100k about 30 and 150 µs, for long texts 110 and 530 µs."""
 
-_TEACHES_TOKENS = 256
+_TEACHES_TOKENS: Final = 256
 """A shorter prompt says more about the chat template than about the tokenizer, and would bend long estimates by it."""
 
-_RUN_CHARS = 512  # on average per space: such text is cut small, because long runs cost more than linear time
-_PIECE_CHARS = 1_024
-CAUTION = 1.15
+_RUN_CHARS: Final = 512  # on average per space: such text is cut small, because long runs cost more than linear time
+_PIECE_CHARS: Final = 1_024
+CAUTION: Final = 1.15
 """Another vocabulary may cut text finer than the one that counts (SmolLM2 has 14 % more tokens than cl100k on English
 prose), and a constraint on length must hold from the first request on. What runtimes report soon replaces it."""
-_DENSITY = 0.27  # tokens per byte of ordinary English
+_DENSITY: Final = 0.27  # tokens per byte of ordinary English
 
 
 class Tokenizer(Protocol):
@@ -55,18 +54,35 @@ class Tokenizer(Protocol):
         ...
 
 
-class Estimate(msgspec.Struct, frozen=True):
+@dataclass(init=False, unsafe_hash=True)
+class Estimate:
     """``tokens``: corrected, at least 1. ``exact``: the whole text was counted. ``settled``: no bound is in doubt.
 
     ``raw`` and ``by`` (bytes | ids | sample | count) are for the correction.
     """
 
-    tokens: int
-    exact: bool
-    settled: bool = True
-    raw: float = 0.0
-    by: str = "bytes"
-    text_bytes: int = 0
+    tokens: Final[int]
+    exact: Final[bool]
+    settled: Final[bool]
+    raw: Final[float]
+    by: Final[str]
+    text_bytes: Final[int]
+
+    def __init__(  # noqa: PLR0917 - what a dataclass would have generated
+        self,
+        tokens: int,
+        exact: bool,
+        settled: bool = True,
+        raw: float = 0.0,
+        by: str = "bytes",
+        text_bytes: int = 0,
+    ) -> None:
+        self.tokens = tokens
+        self.exact = exact
+        self.settled = settled
+        self.raw = raw
+        self.by = by
+        self.text_bytes = text_bytes
 
 
 class Correction:

@@ -5,8 +5,7 @@ refused with the names of what stands against it. Called by ``pipeline`` once pe
 """
 
 from collections.abc import Mapping
-
-import msgspec
+from typing import Final
 
 from gateway.core.arms import ROLLED_BACK, assign, share_of
 from gateway.core.decide import decide, fits_perhaps
@@ -17,8 +16,8 @@ from gateway.model.decision import Decision, Exclusion
 from gateway.model.enums import ToolUse
 from gateway.model.facts import Profile
 
-TOOL_LOOP = "tool-loop-keeps-precision"
-TOOL_LOOP_REASON = "the conversation is in a tool loop that began on a finer precision"
+TOOL_LOOP: Final = "tool-loop-keeps-precision"
+TOOL_LOOP_REASON: Final = "the conversation is in a tool loop that began on a finer precision"
 
 
 class Deciding:
@@ -60,11 +59,10 @@ class Deciding:
         coarser = [name for name in decision.pools if ranks[name] < memory.rank]
         if not coarser:
             return decision
-        return msgspec.structs.replace(
-            decision,
+        return decision.changed(
             pools=tuple(name for name in decision.pools if ranks[name] >= memory.rank),
-            exclusions=(*decision.exclusions, *(Exclusion(name, TOOL_LOOP, TOOL_LOOP_REASON) for name in coarser)),
-            constraints=(*decision.constraints, TOOL_LOOP),
+            excluded=tuple(Exclusion(name, TOOL_LOOP, TOOL_LOOP_REASON) for name in coarser),
+            constraints=(TOOL_LOOP,),
         )
 
     def _last_resort(self, exchange: Exchange, profile: Profile, decision: Decision) -> Decision:

@@ -19,7 +19,7 @@ from gateway.model.precision import rank
 from gateway.model.table import Endpoint, Pool, Table
 from gateway.wire.pool import ConnectionPool
 
-OFFERED = frozenset({EndpointState.READY, EndpointState.UNKNOWN})
+OFFERED: Final = frozenset({EndpointState.READY, EndpointState.UNKNOWN})
 _QUARANTINED: Final = EndpointState.QUARANTINED
 
 

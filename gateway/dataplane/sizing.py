@@ -4,12 +4,14 @@ Owns the loaded tokenizers and the online corrections of this worker. ``prompt_t
 that reads long bodies; ``learn`` belongs to the loop. A correction that is read while it moves is a slightly older one.
 """
 
+from typing import Final
+
 from gateway.core.tokens import Correction, Estimate, Tokenizer, bounds_of, plan
 from gateway.model.facts import Facts, Reading
 from gateway.model.table import Table
 from gateway.policy.tokenizer_files import load_tokenizer
 
-UNKNOWN = ("bytes", "")  # for a model that the table does not know: its request is refused a moment later
+UNKNOWN: Final = ("bytes", "")  # for a model that the table does not know: its request is refused a moment later
 
 
 class Sizes:

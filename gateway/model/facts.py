@@ -1,24 +1,46 @@
 """What a request is, read once from its body. Facts hold no prompt text, so nothing later can log it.
 
-``Texts`` holds bounded slices for the classifier only; it is dropped before the decision.
+``Texts`` holds bounded slices for the classifier only; it is dropped before the decision. All of these are made and
+read for every request, so they spell their ``__init__`` out: compiled, it costs a tenth of a generated one.
 """
 
-import msgspec
+from dataclasses import dataclass
+from typing import Final
 
 from gateway.model.enums import Api, Structured, ToolUse
 
 
-class Sampling(msgspec.Struct, frozen=True):
+@dataclass(init=False, unsafe_hash=True)
+class Sampling:
     """Sampling settings a policy may match on. ``None`` = not given."""
 
-    seed: bool = False
-    temperature: float | None = None
-    top_p: float | None = None
-    n: int = 1
-    logprobs: bool = False
+    seed: Final[bool]
+    temperature: Final[float | None]
+    top_p: Final[float | None]
+    n: Final[int]
+    logprobs: Final[bool]
+
+    def __init__(
+        self,
+        seed: bool = False,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        n: int = 1,
+        logprobs: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.temperature = temperature
+        self.top_p = top_p
+        self.n = n
+        self.logprobs = logprobs
 
 
-class Facts(msgspec.Struct, frozen=True):
+PLAIN = Sampling()
+"""Nothing given."""
+
+
+@dataclass(init=False, unsafe_hash=True)
+class Facts:
     """A request's shape. ``text_bytes`` counts all prompt text as UTF-8 bytes: an upper bound of byte-level BPE tokens.
 
     ``conversation`` is a stable digest of the explicit session hint, else of the first messages; never of a request id.
@@ -29,78 +51,195 @@ class Facts(msgspec.Struct, frozen=True):
     text is one context.
     """
 
-    api: Api
-    model: str
-    stream: bool = False
-    usage_in_stream: bool | None = None
-    max_output_tokens: int | None = None
-    text_bytes: int = 0
-    messages: int = 0
-    turns: int = 0
-    tools: tuple[str, ...] = ()
-    tool_use: ToolUse = ToolUse.NONE
-    forced_tool: str | None = None
-    pending_calls: tuple[str, ...] = ()
-    structured: Structured = Structured.NONE
-    sampling: Sampling = Sampling()
-    images: int = 0
-    audio: bool = False
-    code_fence: bool = False
-    table: bool = False
-    citations: bool = False
-    task_hint: str | None = None
-    server_state: bool = False  # a stored conversation or prompt, or tools that act on the server: must not run twice
-    conversation: bytes = b""
-    session: bool = False
-    longest_bytes: int = 0
+    api: Final[Api]
+    model: Final[str]
+    stream: Final[bool]
+    usage_in_stream: Final[bool | None]
+    max_output_tokens: Final[int | None]
+    text_bytes: Final[int]
+    messages: Final[int]
+    turns: Final[int]
+    tools: Final[tuple[str, ...]]
+    tool_use: Final[ToolUse]
+    forced_tool: Final[str | None]
+    pending_calls: Final[tuple[str, ...]]
+    structured: Final[Structured]
+    sampling: Final[Sampling]
+    images: Final[int]
+    audio: Final[bool]
+    code_fence: Final[bool]
+    table: Final[bool]
+    citations: Final[bool]
+    task_hint: Final[str | None]
+    server_state: Final[bool]  # a stored conversation or prompt, or tools that act on the server: must not run twice
+    conversation: Final[bytes]
+    session: Final[bool]
+    longest_bytes: Final[int]
+
+    def __init__(
+        self,
+        api: Api,
+        model: str,
+        stream: bool = False,
+        usage_in_stream: bool | None = None,
+        max_output_tokens: int | None = None,
+        text_bytes: int = 0,
+        messages: int = 0,
+        turns: int = 0,
+        tools: tuple[str, ...] = (),
+        tool_use: ToolUse = ToolUse.NONE,
+        forced_tool: str | None = None,
+        pending_calls: tuple[str, ...] = (),
+        structured: Structured = Structured.NONE,
+        sampling: Sampling = PLAIN,
+        images: int = 0,
+        audio: bool = False,
+        code_fence: bool = False,
+        table: bool = False,
+        citations: bool = False,
+        task_hint: str | None = None,
+        server_state: bool = False,
+        conversation: bytes = b"",
+        session: bool = False,
+        longest_bytes: int = 0,
+    ) -> None:
+        self.api = api
+        self.model = model
+        self.stream = stream
+        self.usage_in_stream = usage_in_stream
+        self.max_output_tokens = max_output_tokens
+        self.text_bytes = text_bytes
+        self.messages = messages
+        self.turns = turns
+        self.tools = tools
+        self.tool_use = tool_use
+        self.forced_tool = forced_tool
+        self.pending_calls = pending_calls
+        self.structured = structured
+        self.sampling = sampling
+        self.images = images
+        self.audio = audio
+        self.code_fence = code_fence
+        self.table = table
+        self.citations = citations
+        self.task_hint = task_hint
+        self.server_state = server_state
+        self.conversation = conversation
+        self.session = session
+        self.longest_bytes = longest_bytes
 
 
-class Texts(msgspec.Struct):
+@dataclass(init=False, unsafe_hash=True)
+class Texts:
     """Bounded slices of prompt text for classification. ``parts`` are all text pieces in order, for token counting."""
 
-    system: str = ""
-    user: str = ""  # the last user message
-    parts: tuple[str, ...] = ()
+    system: Final[str]
+    user: Final[str]  # the last user message
+    parts: Final[tuple[str, ...]]
+
+    def __init__(self, system: str = "", user: str = "", parts: tuple[str, ...] = ()) -> None:
+        self.system = system
+        self.user = user
+        self.parts = parts
 
 
-class Reading(msgspec.Struct):
+@dataclass(init=False, unsafe_hash=True)
+class Reading:
     """A body read once: its facts, and its texts for the classifier."""
 
-    facts: Facts
-    texts: Texts
+    facts: Final[Facts]
+    texts: Final[Texts]
+
+    def __init__(self, facts: Facts, texts: Texts) -> None:
+        self.facts = facts
+        self.texts = texts
 
 
-class Principal(msgspec.Struct, frozen=True):
+@dataclass(init=False, unsafe_hash=True)
+class Principal:
     """Who calls. ``trusted``: may send hints in headers (task, session); ``slot``: row of the shared usage board."""
 
-    tenant: str
-    tier: str = "default"
-    grants: frozenset[str] = frozenset()
-    slot: int = -1
-    trusted: bool = False
+    tenant: Final[str]
+    tier: Final[str]
+    grants: Final[frozenset[str]]
+    slot: Final[int]
+    trusted: Final[bool]
+
+    def __init__(
+        self,
+        tenant: str,
+        tier: str = "default",
+        grants: frozenset[str] = frozenset(),
+        slot: int = -1,
+        trusted: bool = False,
+    ) -> None:
+        self.tenant = tenant
+        self.tier = tier
+        self.grants = grants
+        self.slot = slot
+        self.trusted = trusted
 
 
-class Profile(msgspec.Struct, frozen=True):
+@dataclass(init=False, unsafe_hash=True)
+class Profile:
     """The finite description a policy matches on, plus the numbers it may bound.
 
     ``context_tokens`` = estimated prompt tokens + reserved output tokens. ``bucket`` is the label built from
     ``buckets.by``.
     """
 
-    api: Api
-    model: str  # canonical name, aliases resolved
-    adapter: str | None
-    length: str
-    task: str
-    tool_use: ToolUse
-    privilege: str
-    structured: Structured
-    tenant: str
-    tier: str
-    stream: bool
-    images: bool
-    sampling: Sampling
-    prompt_tokens: int
-    context_tokens: int
-    turns: int
-    bucket: str
+    api: Final[Api]
+    model: Final[str]  # canonical name, aliases resolved
+    adapter: Final[str | None]
+    length: Final[str]
+    task: Final[str]
+    tool_use: Final[ToolUse]
+    privilege: Final[str]
+    structured: Final[Structured]
+    tenant: Final[str]
+    tier: Final[str]
+    stream: Final[bool]
+    images: Final[bool]
+    sampling: Final[Sampling]
+    prompt_tokens: Final[int]
+    context_tokens: Final[int]
+    turns: Final[int]
+    bucket: Final[str]
+
+    def __init__(
+        self,
+        api: Api,
+        model: str,
+        adapter: str | None,
+        length: str,
+        task: str,
+        tool_use: ToolUse,
+        privilege: str,
+        structured: Structured,
+        tenant: str,
+        tier: str,
+        stream: bool,
+        images: bool,
+        sampling: Sampling,
+        prompt_tokens: int,
+        context_tokens: int,
+        turns: int,
+        bucket: str,
+    ) -> None:
+        self.api = api
+        self.model = model
+        self.adapter = adapter
+        self.length = length
+        self.task = task
+        self.tool_use = tool_use
+        self.privilege = privilege
+        self.structured = structured
+        self.tenant = tenant
+        self.tier = tier
+        self.stream = stream
+        self.images = images
+        self.sampling = sampling
+        self.prompt_tokens = prompt_tokens
+        self.context_tokens = context_tokens
+        self.turns = turns
+        self.bucket = bucket

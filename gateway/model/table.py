@@ -1,13 +1,13 @@
 """The compiled policy: one immutable generation that a request reads from start to end.
 
 ``gateway.policy.compile`` builds it from validated documents, in control (to check) and in every worker (to use).
-Predicates are closures over ``Profile`` built once; nothing here reads files, clocks or sockets.
+Predicates are closures over ``Profile`` built once; nothing here reads files, clocks or sockets. Dataclasses, because
+compiled code reads the attributes of its own classes at no cost, and every request reads some ninety of these.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from gateway.model.facts import Facts, Profile, Texts
 from gateway.model.precision import Precision
@@ -16,7 +16,8 @@ from gateway.model.proving import Evidence, Guard, Rollout, Shadow
 Predicate = Callable[[Profile], bool]
 
 
-class Timeouts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Timeouts:
     """Seconds. ``first_byte_s`` grows by ``first_byte_per_1k_tokens_s`` per thousand prompt tokens. ``total_s``
     None = unbounded."""
 
@@ -27,7 +28,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     total_s: float | None = None
 
 
-class Limits(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Limits:
     """``None`` = unlimited."""
 
     requests_per_minute: float | None = None
@@ -35,7 +37,8 @@ class Limits(msgspec.Struct, frozen=True):
     inflight: int | None = None
 
 
-class Endpoint(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Endpoint:
     """One base URL of a pool. ``name`` is unique over the table; ``slot`` is its row on the shared usage board."""
 
     name: str
@@ -47,7 +50,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     slot: int = -1
 
 
-class Pool(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Pool:
     """Interchangeable endpoints of one model in one precision.
 
     ``upstream_model`` is what the runtime calls the model (None: the model's canonical name). ``adapters`` maps a
@@ -62,28 +66,30 @@ class Pool(msgspec.Struct, frozen=True):
     precision: Precision
     endpoints: tuple[Endpoint, ...]
     upstream_model: str | None = None
-    adapters: Mapping[str, str] = {}
+    adapters: Mapping[str, str] = field(default_factory=dict)
     authorization: bytes | None = None
     context_window: int | None = None
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
     stream_usage: bool = True
     attestation: str = "enforce"
-    labels: Mapping[str, str] = {}
-    record: Mapping[str, str] = {}
+    labels: Mapping[str, str] = field(default_factory=dict)
+    record: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None  # gpu | cpu; None = not declared
     gpu: str | None = None
     compute_capability: float | None = None
 
 
-class Adapter(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Adapter:
     """A LoRA adapter. ``validated_on`` holds precision words (weights format) it may be served on; empty = any."""
 
     name: str
     validated_on: frozenset[str] = frozenset()
 
 
-class Model(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Model:
     """A served model. ``tokenizer`` is ("tiktoken", name) or ("huggingface", path) or ("bytes", "")."""
 
     name: str
@@ -91,10 +97,11 @@ class Model(msgspec.Struct, frozen=True):
     context_window: int | None = None
     tokenizer: tuple[str, str] = ("tiktoken", "cl100k_base")
     baseline: str | None = None
-    adapters: Mapping[str, Adapter] = {}
+    adapters: Mapping[str, Adapter] = field(default_factory=dict)
 
 
-class Tenant(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Tenant:
     """A caller. ``models`` None = every model. ``privileged_tools`` are extra name patterns that count as high
     for it."""
 
@@ -113,7 +120,8 @@ def _no_objection(pool: "Pool") -> str:
     return ""
 
 
-class Constraint(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Constraint:
     """Narrows; every matching one applies. ``permits`` is asked per pool; ``objection`` says in words why it does not.
 
     ``condition`` is ``matches`` in words.
@@ -128,7 +136,8 @@ class Constraint(msgspec.Struct, frozen=True):
     objection: Callable[["Pool"], str] = _no_objection
 
 
-class Route(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Route:
     """The first that matches gives the pools in order of preference. ``condition`` is ``matches`` in words.
 
     A route matches only requests for a model that one of its pools serves.
@@ -148,17 +157,28 @@ class TextSet(Protocol):
         ...
 
 
-class TaskRule(msgspec.Struct, frozen=True):
+MARKS: Final = ("code_fence", "table", "citations", "json_schema", "images", "tools")
+"""What a request's structure may show. Bit n of a number of marks stands for the n-th."""
+
+
+def marks_of(names: Iterable[str]) -> int:
+    """The bits of these marks."""
+    return sum(1 << MARKS.index(name) for name in set(names))
+
+
+@dataclass(frozen=True)
+class TaskRule:
     """A task is given to a request if any of its patterns or structure marks match. First rule wins."""
 
     task: str
     text: tuple[int, ...] = ()  # indexes into Classifier.user_patterns
     system: tuple[int, ...] = ()  # indexes into Classifier.system_patterns
-    marks: frozenset[str] = frozenset()  # code_fence table citations json_schema images tools
+    marks: int = 0  # bits of ``MARKS``
     apis: frozenset[str] = frozenset()
 
 
-class Classifier(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Classifier:
     """How profiles are made. ``lengths`` ascending upper bounds of context tokens; the last is open-ended.
 
     ``privilege(tool, tenant)`` gives none | low | high by name pattern and tenant grants. ``bucket_by`` are
@@ -178,7 +198,8 @@ class Classifier(msgspec.Struct, frozen=True):
     default_output_tokens: int = 512
 
 
-class Settings(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Settings:
     """Gateway-wide behaviour that a policy may set."""
 
     max_body_bytes: int = 32 * 1024 * 1024
@@ -198,7 +219,8 @@ def _whole_profile(profile: Profile) -> object:
     return profile
 
 
-class Table(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Table:
     """One generation.
 
     ``names`` maps every name a client may use (model, alias, adapter, base:adapter) to (model, adapter | None).
@@ -207,17 +229,17 @@ class Table(msgspec.Struct, frozen=True):
     or None. ``token_steps`` are the ascending context-token numbers at which any predicate may change its mind: with
     the other finite fields of a profile they key the memo of ``core.decide``: ``memo_key`` gives two profiles the
     same key only if no rule can tell them apart. ``buckets`` holds the labels ``core.classify`` gave, at most
-    ``classifier.bucket_most``.
+    ``classifier.bucket_most``; ``labels`` remembers them by all finite fields of a profile.
     """
 
     generation: int
     digest: str
-    models: Mapping[str, Model]
-    pools: Mapping[str, Pool]
-    tenants: Mapping[str, Tenant]
+    models: dict[str, Model]
+    pools: dict[str, Pool]
+    tenants: dict[str, Tenant]
     keys: Mapping[bytes, str]
     anonymous: Tenant | None
-    names: Mapping[str, tuple[str, str | None]]
+    names: dict[str, tuple[str, str | None]]
     classifier: Classifier
     constraints: tuple[Constraint, ...]
     routes: tuple[Route, ...]
@@ -225,11 +247,12 @@ class Table(msgspec.Struct, frozen=True):
     token_steps: tuple[int, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     shadows: tuple[Shadow, ...] = ()
-    guards: Mapping[str, Guard] = {}
-    evidence: Evidence = Evidence()
+    guards: Mapping[str, Guard] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
     memo_key: Callable[[Profile], object] = _whole_profile
-    memo: dict[object, object] = {}
-    buckets: dict[tuple[object, ...], str] = {}
+    memo: dict[object, object] = field(default_factory=dict)
+    buckets: dict[tuple[object, ...], str] = field(default_factory=dict)
+    labels: dict[tuple[object, ...], str] = field(default_factory=dict)
 
 
 Classify = Callable[[Facts, Texts], Profile]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import re2
 
 from gateway.model.enums import Privilege
-from gateway.model.table import Classifier, TaskRule, Tenant
+from gateway.model.table import Classifier, TaskRule, Tenant, marks_of
 from gateway.policy.patterns import pattern_set, wildcards
 from gateway.policy.schema.pattern import quiet_options
 from gateway.policy.schema.rules import Classify, ToolNames
@@ -29,7 +29,7 @@ def classifier_of(classify: Classify) -> Classifier:
                 task=rule.task,
                 text=_indexes(rule.text, user),
                 system=_indexes(rule.system, system),
-                marks=frozenset(rule.marks or ()),
+                marks=marks_of(rule.marks or ()),
                 apis=frozenset(rule.api or ()),
             )
         )

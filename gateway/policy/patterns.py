@@ -22,7 +22,8 @@ class PatternSet:
 
     def search(self, text: str) -> list[int]:
         """Indexes of the patterns that match anywhere in ``text``, ascending."""
-        return sorted(self._set.Match(text) or ())
+        found = self._set.Match(text.encode())
+        return sorted(found) if found else []
 
 
 class Remembering:

@@ -4,6 +4,7 @@ Owns the drawing of counts: binomial for rates, differences for pairs. How often
 it is promoted, at a speed of about a month in half a minute for one bucket. Deterministic for a seed.
 """
 
+import dataclasses
 import random
 from collections.abc import Mapping
 from math import log
@@ -56,7 +57,7 @@ def run_months(
     """``rate`` requests and ``pairs`` shadow pairs a second and bucket; people approve whatever asks."""
     rand = random.Random(seed)  # noqa: S311 - a simulation
     easy = msgspec.structs.replace(plan, approvals=0, reentry_after_s=86_400.0, reentry_most=1_000_000)
-    simulated = msgspec.structs.replace(table, rollouts=(easy,))
+    simulated = dataclasses.replace(table, rollouts=(easy,))
     engine = Engine(Quiet())
     engine.apply(simulated, budget, {}, START_S)
     names = [f"bucket-{number}" for number in range(1, buckets + 1)]

@@ -5,9 +5,8 @@ into the context on its own, while ``text_bytes`` is their sum, which is what ra
 sends instead of text count as one byte each, so that bytes stay an upper bound of tokens.
 """
 
+import dataclasses
 from typing import Any
-
-import msgspec
 
 from gateway.core.openai import gather, output
 from gateway.core.openai.chat import read_chat
@@ -207,7 +206,7 @@ def read_speech(body: Json, session: bytes | None) -> Reading:
 
 def _as_conversation(api: Api, body: Json, session: bytes | None) -> Reading:
     reading = read_chat(body, session)
-    facts = msgspec.structs.replace(reading.facts, api=api, stream=False, max_output_tokens=0)
+    facts = dataclasses.replace(reading.facts, api=api, stream=False, max_output_tokens=0)
     return Reading(facts, reading.texts)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.core.openai.fields import flag, members, number, whole, wrong
 from gateway.core.openai.parse import Json
 from gateway.model.enums import Structured
-from gateway.model.facts import Sampling
+from gateway.model.facts import PLAIN, Sampling
 
 _FORMATS = {
     "text": Structured.NONE,
@@ -29,7 +29,6 @@ _GUIDES = {
     "structured_outputs": Structured.GRAMMAR,
 }
 _NO_GUIDE = _GUIDES.keys().isdisjoint
-_PLAIN = Sampling()
 _NO_SAMPLING = frozenset(
     ("seed", "temperature", "top_p", "n", "logprobs", "top_logprobs", "prompt_logprobs", "best_of")
 ).isdisjoint
@@ -67,7 +66,7 @@ def format_of(chosen: Any, param: str) -> Structured:
 def sampling_of(body: Json) -> Sampling:
     """Sampling settings. ``logprobs`` is a boolean in chat, a count in completions: all but null and false count."""
     if _NO_SAMPLING(body):
-        return _PLAIN
+        return PLAIN
     logprobs = body.get("logprobs")
     n = whole(body, "n")
     return Sampling(

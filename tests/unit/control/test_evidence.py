@@ -1,9 +1,9 @@
 """The evidence pipeline wired: from a worker's outcomes and feedback to counters, rows and samples."""
 
+import dataclasses
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -66,7 +66,7 @@ def test_the_deployment_record_is_the_policys_word() -> None:
     pool = Pool("int4", "m", "vllm", Precision(weights="int4", method="awq"), (), record={"cuda": "13.0"}, gpu="A100")
     found = deployment_record(pool)
     assert (found["precision"]["weights"], found["record.cuda"], found["gpu"]) == ("int4", "13.0", "A100")
-    other = deployment_record(msgspec.structs.replace(pool, record={"cuda": "13.1"}))
+    other = deployment_record(dataclasses.replace(pool, record={"cuda": "13.1"}))
     assert hash_of(found) != hash_of(other)
 
 

@@ -1,6 +1,7 @@
 """The probers of a table: started and stopped with it, and telling workers."""
 
 import asyncio
+import dataclasses
 import time
 
 import msgspec
@@ -131,14 +132,14 @@ async def test_a_control_that_comes_back_does_not_undo_what_workers_know(probes,
 
 def test_the_description_of_an_endpoint_follows_the_policy(table):
     """URL, names to check, key and claims come from the pool."""
-    pool = msgspec.structs.replace(
+    pool = dataclasses.replace(
         table({"bf16": 1}).pools["bf16"],
         upstream_model="org/m",
         authorization=b"Bearer k",
         adapters={"a": "lora-a"},
         context_window=4096,
     )
-    endpoint = msgspec.structs.replace(pool.endpoints[0], host="::1", port=8, base_path="/x/")
+    endpoint = dataclasses.replace(pool.endpoints[0], host="::1", port=8, base_path="/x/")
     spec = describe(pool, endpoint, ADAPTERS["vllm"])
     assert spec.url == "http://[::1]:8/x"
     assert spec.authorization == "Bearer k"

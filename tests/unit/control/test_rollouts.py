@@ -1,6 +1,7 @@
 """The engine as a whole: what a rollout does under simulated traffic, a second at a time."""
 
-import msgspec
+import dataclasses
+
 import orjson
 import pytest
 
@@ -215,7 +216,7 @@ def test_a_rollout_that_is_gone_from_the_policy_has_no_share_and_comes_back_latc
     """What no rollout names is as the route says; the verdict is not forgotten."""
     rig = live()
     rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0)
-    rig.engine.apply(msgspec.structs.replace(rig.table, rollouts=()), Budget(), {}, rig.now_s)
+    rig.engine.apply(dataclasses.replace(rig.table, rollouts=()), Budget(), {}, rig.now_s)
     assert rig.engine.buckets.shares() == {}
     rig.engine.apply(rig.table, Budget(), {"int4": "r-a"}, rig.now_s)
     assert rig.engine.buckets.shares()[rig.state().identity][BUCKET] == -1

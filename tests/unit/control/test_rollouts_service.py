@@ -1,6 +1,7 @@
 """Rollouts in service: stored, then obeyed, then told; after a kill the same."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -77,7 +78,7 @@ async def test_before_the_past_is_known_workers_keep_what_they_have(served: Serv
 
 async def test_without_any_rollout_nobody_is_woken(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread, no database, no file: a gateway without rollouts does not pay for them every other second."""
-    served.service.apply(msgspec.structs.replace(served.rig.table, rollouts=()), OVERSIGHT, {})
+    served.service.apply(dataclasses.replace(served.rig.table, rollouts=()), OVERSIGHT, {})
     await served.service.turn()
     assert served.service.engine.restored
     monkeypatch.setattr(asyncio, "to_thread", None)

@@ -1,5 +1,6 @@
 """Profiles: names resolve or are refused alike, lengths stick, tasks follow the rules' order, buckets stay bounded."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from gateway.core.classify import OTHER, classify, visible_names
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Structured, ToolUse
 from gateway.model.facts import Facts, Principal, Profile, Texts
-from gateway.model.table import Classifier, Settings, Table, TaskRule, Tenant
+from gateway.model.table import Classifier, Settings, Table, TaskRule, Tenant, marks_of
 
 NAMES = {
     "qwen": ("qwen", None),
@@ -86,7 +87,7 @@ def test_every_field_in_its_place() -> None:
         structured=Structured.JSON_OBJECT,
         max_output_tokens=7,
     )
-    assert {field: getattr(found, field) for field in Profile.__struct_fields__} == {
+    assert {field.name: getattr(found, field.name) for field in dataclasses.fields(Profile)} == {
         "api": Api.CHAT,
         "model": "qwen",
         "adapter": "legal",
@@ -200,10 +201,10 @@ def test_independent_inputs_need_one_context_each() -> None:
 
 
 RULES = (
-    TaskRule("code", text=(0,), marks=frozenset({"code_fence"})),
+    TaskRule("code", text=(0,), marks=marks_of(("code_fence",))),
     TaskRule("translate", text=(1,)),
-    TaskRule("rag", system=(0,), marks=frozenset({"citations"})),
-    TaskRule("extract", marks=frozenset({"json_schema"}), apis=frozenset({"chat"})),
+    TaskRule("rag", system=(0,), marks=marks_of(("citations",))),
+    TaskRule("extract", marks=marks_of(("json_schema",)), apis=frozenset({"chat"})),
     TaskRule("embed", apis=frozenset({"embeddings"})),
 )
 
@@ -232,15 +233,15 @@ def test_tasks_in_order(texts: Texts, fields: dict[str, Any], task: str) -> None
 @pytest.mark.parametrize("mark", ["code_fence", "table", "citations"])
 def test_marks_of_texts(mark: str) -> None:
     """Every structure mark of a text can make a task."""
-    policy = table(TaskRule("marked", marks=frozenset({mark})))
+    policy = table(TaskRule("marked", marks=marks_of((mark,))))
     assert profile(policy, **{mark: True}).task == "marked"
     assert profile(policy).task == "chat"
 
 
 def test_marks_of_requests() -> None:
     """Images and tools can make one, too."""
-    assert profile(table(TaskRule("see", marks=frozenset({"images"}))), images=1).task == "see"
-    assert profile(table(TaskRule("act", marks=frozenset({"tools"}))), tools=("clock",)).task == "act"
+    assert profile(table(TaskRule("see", marks=marks_of(("images",)))), images=1).task == "see"
+    assert profile(table(TaskRule("act", marks=marks_of(("tools",)))), tools=("clock",)).task == "act"
 
 
 def test_each_text_is_searched_at_most_once() -> None:

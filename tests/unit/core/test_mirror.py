@@ -1,5 +1,6 @@
 """Which requests are mirrored: stable by conversation, fair between rules, and never against a constraint."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -91,15 +92,15 @@ def test_constraints_hold_for_copies_unless_they_wait_for_this_evidence() -> Non
     """A constraint keeps a copy off the candidate as it keeps the request; one that says ``unless_measured`` is there
     to be measured. What the candidate cannot serve is not sent to it."""
     binding = Constraint("c", always, lambda p: p.name == "bf16", "the reference")
-    waiting = msgspec.structs.replace(binding, unless_measured="quality")
-    elsewhere = msgspec.structs.replace(binding, matches=lambda _: False)
+    waiting = dataclasses.replace(binding, unless_measured="quality")
+    elsewhere = dataclasses.replace(binding, matches=lambda _: False)
     assert permitted(table(), BASE, PROFILE)
     assert not permitted(table(binding), BASE, PROFILE)
     assert permitted(table(waiting), BASE, PROFILE)
     assert permitted(table(elsewhere), BASE, PROFILE)
     assert not permitted(table(waiting, binding), BASE, PROFILE)
     assert not permitted(table(context_window=50), BASE, PROFILE)
-    adapted = msgspec.structs.replace(PROFILE, adapter="a")
+    adapted = dataclasses.replace(PROFILE, adapter="a")
     assert not permitted(table(), BASE, adapted)
     assert permitted(table(adapters={"a": "a"}), BASE, adapted)
 

@@ -2,14 +2,13 @@
 for another; only what was never the gateway's own (a transport, a loop) is played here."""
 
 import asyncio
+import dataclasses
 import tempfile
 from collections.abc import Iterable
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
@@ -112,7 +111,7 @@ def pool_of(name: str, *, limit: int | None = None, room: int = 0, **more: Any) 
 
 def table_of(pools: Iterable[Pool], **more: Any) -> Table:
     """A small table with these pools."""
-    return msgspec.structs.replace(table(pools={pool.name: pool for pool in pools}), **more)
+    return dataclasses.replace(table(pools={pool.name: pool for pool in pools}), **more)
 
 
 def generation_of(made: Table) -> Generation:

@@ -1,22 +1,20 @@
 """Keys become callers by their digest only; unknown keys are refused unless the policy admits anyone."""
 
 from hashlib import sha256
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gateway.dataplane.identity import Keyring
 from gateway.errors import ApiError
 from gateway.model.table import Limits, Tenant
+from tests.unit.dataplane.parts import table_of
 
 ACME, BETA = Tenant("acme", "gold", limits=Limits(inflight=3), slot=1), Tenant("beta", slot=2)
 
 
 def keyring(anonymous: Tenant | None = None) -> Keyring:
     keys = {sha256(b"sk-acme").digest(): "acme", sha256(b"sk-beta").digest(): "beta"}
-    table: Any = SimpleNamespace(tenants={"acme": ACME, "beta": BETA}, keys=keys, anonymous=anonymous)
-    return Keyring(table)
+    return Keyring(table_of((), tenants={"acme": ACME, "beta": BETA}, keys=keys, anonymous=anonymous))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """A head under a keyring: what requests that share it share."""
 
 from hashlib import sha256
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,11 +10,10 @@ from gateway.errors import ApiError
 from gateway.model.enums import Api
 from gateway.model.table import Settings, Tenant
 from gateway.wire.http import Head
+from tests.unit.dataplane.parts import table_of
 
 KEY = b"sk-1"
-TABLE: Any = SimpleNamespace(
-    tenants={"t": Tenant("t")}, keys={sha256(KEY).digest(): "t"}, anonymous=None, settings=Settings()
-)
+TABLE = table_of((), tenants={"t": Tenant("t")}, keys={sha256(KEY).digest(): "t"}, settings=Settings())
 
 
 def known(**fields: bytes) -> Known:

@@ -1,6 +1,7 @@
 """The mirror of one worker against stand-ins for sockets: whatever happens in whatever order, every mirrored request
 ends once, its counts add up, and nothing is kept."""
 
+import dataclasses
 import gc
 from collections import Counter
 from concurrent.futures import Future
@@ -395,7 +396,7 @@ def test_every_mirrored_request_ends_once_and_leaves_nothing(steps: list[Any], i
                 rig.mirror.apply(rig.table)
             case ("change",):
                 rig.put(msgspec.structs.replace(rule, candidate="cand", baseline="base", queue=queue + 1))
-                rig.mirror.apply(msgspec.structs.replace(rig.table, shadows=()))
+                rig.mirror.apply(dataclasses.replace(rig.table, shadows=()))
             case ("full" | "free" as how,):
                 rig.launches = how == "free"
         rig.legs = [leg for leg in rig.legs if not leg.finished]

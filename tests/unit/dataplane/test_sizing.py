@@ -1,8 +1,8 @@
 """What a worker learns about a model's tokenizer: from text alone, so that nothing makes a long text look short."""
 
+import dataclasses
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from gateway.core.tokens import Estimate
@@ -30,7 +30,7 @@ def test_only_text_teaches(extra: dict[str, object]) -> None:
     """A template that leaves tools out, or an image that is smaller than thought, bends no estimate of a text."""
     sizing, before = Sizing(), estimated(Sizing())
     for _ in range(20):
-        sizing.learn(MODEL, msgspec.structs.replace(Facts(Api.CHAT, MODEL), **extra), SEEN, 1_000, 0)
+        sizing.learn(MODEL, dataclasses.replace(Facts(Api.CHAT, MODEL), **extra), SEEN, 1_000, 0)
     assert estimated(sizing) == before
     for _ in range(20):
         sizing.learn(MODEL, Facts(Api.CHAT, MODEL), SEEN, 6_000, 0)

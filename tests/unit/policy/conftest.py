@@ -152,7 +152,8 @@ def profile_of(**fields: Any) -> Profile:
         "turns": 1,
         "bucket": "b",
     }
-    return Profile(**(values | fields))
+    values |= fields
+    return Profile(**values | {"api": Api(values["api"])})
 
 
 @pytest.fixture(scope="session")

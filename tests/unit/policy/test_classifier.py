@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.model.table import Tenant
+from gateway.model.table import Tenant, marks_of
 from gateway.policy.classifier import classifier_of, privilege_of
 from gateway.policy.schema.rules import Classify, ToolNames
 
@@ -39,7 +39,7 @@ def test_task_rules_share_their_patterns(policies: Any) -> None:
     ]
     found = classifier_of(Classify.model_validate({"tasks": tasks, "hints": ["c"]}))
     assert [(rule.task, rule.text, rule.system) for rule in found.tasks] == [("a", (0, 1), ()), ("b", (1,), (0,))]
-    assert (found.tasks[0].marks, found.tasks[1].apis) == (frozenset({"table"}), frozenset({"chat"}))
+    assert (found.tasks[0].marks, found.tasks[1].apis) == (marks_of(("table",)), frozenset({"chat"}))
     assert found.hint_tasks == frozenset({"c"})
     assert found.user_patterns is not None
     assert found.user_patterns.search("y") == [1]

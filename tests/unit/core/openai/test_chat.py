@@ -1,5 +1,6 @@
 """Chat requests: what is counted, what is sliced, which wrong field is named, what passes untouched."""
 
+import dataclasses
 from typing import Any
 
 import orjson
@@ -80,7 +81,7 @@ def test_every_fact_in_its_place() -> None:
         "session": True,
         "longest_bytes": 0,
     }
-    found = {field: getattr(facts, field) for field in Facts.__struct_fields__}
+    found = {field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)}
     assert len(found.pop("conversation")) == 16
     assert found == expected
 
