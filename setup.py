@@ -54,7 +54,11 @@ def extensions() -> list[object]:
         str(Path(name).relative_to("gateway")): hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in files
     }
     (ROOT / "gateway" / "compiled.json").write_text(json.dumps(digests, indent=0))
-    return list(mypycify(files, opt_level="3", debug_level="0", group_name="gateway.compiled"))
+    made = list(mypycify(files, opt_level="2", debug_level="0", group_name="gateway.compiled"))
+    for extension in made:
+        # All of it is one library that nobody else links to: calls within it need no detour and may be inlined.
+        extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+    return made
 
 
 if __name__ == "__main__":
