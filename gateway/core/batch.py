@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
-from gateway.model.outcome import Attempt, Capture, Kind, Outcome
+from gateway.model.outcome import Attempt, Capture, Finished, Kind, Outcome, Packed
 
 # A kind is bounded by the policy's names, but for a model or adapter that a client makes up: then all are met anew.
 KINDS_MOST = 20_000
@@ -63,20 +63,12 @@ class Batch(NamedTuple):
         return [Outcome(*row) for row in zip(*self[:-1], strict=True)]
 
 
-# An outcome whose kind is not read yet: the same array on the wire.
-_Arrived = msgspec.defstruct(
-    "_Arrived",
-    [(field.name, msgspec.Raw if field.name == "kind" else field.type) for field in msgspec.structs.fields(Outcome)],
-    array_like=True,
-    frozen=True,
-    gc=False,
-)
-_DECODER: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[_Arrived])  # type: ignore[valid-type]
+_DECODER = msgspec.msgpack.Decoder(list[Packed])
 _KIND_DECODER = msgspec.msgpack.Decoder(Kind)
 _NOTHING = ((),) * len(Outcome.__struct_fields__)
 
 
-def by_column(outcomes: Sequence[Outcome]) -> Batch:
+def by_column(outcomes: Sequence[Finished[Any]]) -> Batch:
     """The outcomes as a batch."""
     columns: Any = tuple(zip(*map(astuple, outcomes), strict=True)) or _NOTHING
     batch = Batch(*(*columns, ()))

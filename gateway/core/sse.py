@@ -236,4 +236,5 @@ def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:
             usage = usage_at(tail, found.end())
             if usage is not None:
                 break
-    return AnswerInfo(*(usage or (-1, -1, -1)), reason, error, done)
+    prompt, cached, completion = usage or (-1, -1, -1)
+    return AnswerInfo(prompt, cached, completion, reason, error, done)

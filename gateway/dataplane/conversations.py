@@ -6,14 +6,17 @@ another conversation, and then the conversation is treated as new.
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
 
 from gateway.dataplane.mapped import map_shared
 
-SLOTS = 1 << 16
-PROBES = 4
-ENTRY = 2  # int64 cells: key, packed value
-KEEP_S = 3600
+SLOTS: Final = 1 << 16
+PROBES: Final = 4
+ENTRY: Final = 2  # int64 cells: key, packed value
+KEEP_S: Final = 3600
+_KEY: Final = Struct("<q").unpack_from
+_PROBED: Final = Struct(f"={PROBES * ENTRY}q").unpack_from
 
 
 class Memory(NamedTuple):
@@ -37,10 +40,9 @@ class Conversations:
 
     def get(self, digest: bytes, wall_s: float) -> Memory | None:
         """What is known of a conversation, if it was seen within the last hour."""
-        key = int.from_bytes(digest[:8], "little", signed=True)
-        cells = self._cells
-        for probe in range(PROBES):
-            at = ((key + probe) % SLOTS) * ENTRY
+        key = _key_of(digest)
+        cells = self._probed(_first(key))
+        for at in range(0, PROBES * ENTRY, ENTRY):
             if cells[at] == key:
                 value = cells[at + 1]
                 if (value >> 16) + KEEP_S < wall_s:
@@ -50,16 +52,33 @@ class Conversations:
 
     def put(self, digest: bytes, length: int, rank: int, wall_s: float) -> None:
         """Remember a turn; takes the conversation's slot, a free one, or the oldest of its probes."""
-        key = int.from_bytes(digest[:8], "little", signed=True)
-        cells = self._cells
+        key = _key_of(digest)
+        first = _first(key)
+        cells = self._probed(first)
         best, oldest = -1, 1 << 62
-        for probe in range(PROBES):
-            at = ((key + probe) % SLOTS) * ENTRY
+        for at in range(0, PROBES * ENTRY, ENTRY):
             if cells[at] == key:
                 best = at
                 break
             age = cells[at + 1] >> 16
             if age < oldest:
                 best, oldest = at, age
-        cells[best + 1] = (int(wall_s) << 16) | ((rank & 0xFF) << 8) | (length & 0xFF)
-        cells[best] = key
+        best += first * ENTRY
+        self._cells[best + 1] = (int(wall_s) << 16) | ((rank & 0xFF) << 8) | (length & 0xFF)
+        self._cells[best] = key
+
+    def _probed(self, first: int) -> tuple[int, ...]:
+        """The cells of all probes, read at once: a call for each costs more than the search."""
+        return _PROBED(self._map, first * ENTRY * 8)
+
+
+def _key_of(digest: bytes) -> int:
+    if len(digest) < 8:
+        return int.from_bytes(digest, "little")
+    key: int = _KEY(digest)[0]
+    return key
+
+
+def _first(key: int) -> int:
+    """The slot where the search for a key begins. The last few slots share one, so that no search runs over the end."""
+    return min(key % SLOTS, SLOTS - PROBES)

@@ -5,7 +5,9 @@ happened to it; it gives back every permit and leaves one ``Outcome``.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gateway.core.answer import AnswerInfo
 from gateway.core.arms import rolled_back_words
@@ -18,7 +20,7 @@ from gateway.errors import ApiError
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts, Profile
-from gateway.model.outcome import Attempt, Capture, Kind, Outcome
+from gateway.model.outcome import Attempt, Capture, Packed
 from gateway.wire.http import Request
 from gateway.wire.listener import Audience
 from gateway.wire.wheel import Due
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from gateway.dataplane.mirrored import Job
     from gateway.dataplane.relay import Relay
 
-NO_FACTS = Facts(Api.OTHER, "")
-NO_INFO = AnswerInfo()
+NO_FACTS: Final = Facts(Api.OTHER, "")
+NO_INFO: Final = AnswerInfo()
 
 
 class Taking:
@@ -218,45 +220,14 @@ def _capture_of(exchange: Exchange) -> Capture | None:
     return exchange.capture.taken()
 
 
-def outcome_of(exchange: Exchange, result: Result, status: int, now: float, worker: int) -> Outcome:
+def outcome_of(exchange: Exchange, kind: msgspec.Raw, now: float) -> Packed:
     """The record of a finished request. Fields that a stage never reached stay empty."""
-    profile, decision, facts, usage = exchange.profile, exchange.decision, exchange.facts, exchange.usage
-    tenant = exchange.caller.tenant if exchange.caller else None
-    last = exchange.attempts[-1] if exchange.attempts else None
-    pool = exchange.generation.table.pools.get(last.pool) if last else None
+    profile, usage, facts = exchange.profile, exchange.usage, exchange.facts
     queue_s = exchange.admitted_at - exchange.queued_at if exchange.queued_at and exchange.admitted_at else 0.0
     started = exchange.admitted_at or now
-    sampling = facts.sampling
-    return Outcome(
-        Kind(
-            exchange.generation.table.generation,
-            worker,
-            exchange.api._value_,
-            tenant.name if tenant else "",
-            tenant.tier if tenant else "",
-            profile.model if profile else "",
-            (profile.adapter or "") if profile else "",
-            profile.bucket if profile else "",
-            profile.length if profile else "",
-            profile.task if profile else "",
-            profile.privilege if profile else "",
-            facts.tool_use._value_,
-            facts.structured._value_,
-            facts.stream,
-            decision.rule if decision else "",
-            decision.arm if decision else "",
-            (decision.rollout or "") if decision else "",
-            last.pool if last else "",
-            last.endpoint if last else "",
-            pool.precision.label if pool else "",
-            status,
-            result._value_,
-            exchange.failure,
-            exchange.error_code,
-            decision.constraints if decision else (),
-            usage.finish_reason,
-            sampling.seed,
-        ),
+    temperature = facts.sampling.temperature
+    return Packed(
+        kind,
         exchange.request_id,
         exchange.wall_at,
         tuple(exchange.attempts),
@@ -266,14 +237,14 @@ def outcome_of(exchange: Exchange, result: Result, status: int, now: float, work
         exchange.content_last_at - exchange.content_at if exchange.content_at else -1.0,
         exchange.longest_gap_s,
         now - exchange.started_at,
-        profile.prompt_tokens if profile else -1,
+        profile.prompt_tokens if profile is not None else -1,
         usage.prompt_tokens,
         usage.cached_tokens,
         usage.completion_tokens,
         exchange.events,
         exchange.bytes_in,
         exchange.connection.bytes_out,
-        sampling.temperature if sampling.temperature is not None else -1.0,
+        temperature if temperature is not None else -1.0,
         exchange.conversation.hex(),
         facts.pending_calls,
         _capture_of(exchange),

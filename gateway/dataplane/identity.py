@@ -7,14 +7,16 @@ and the comparison that decides takes constant time.
 from collections.abc import Mapping
 from hashlib import blake2b, sha256
 from hmac import compare_digest
+from typing import Final
 
 from gateway.errors import ApiError
 from gateway.model.facts import Principal
 from gateway.model.table import Limits, Table, Tenant
 
-PREFIX_BYTES = 4
-CONVERSATION_BYTES = 16
+PREFIX_BYTES: Final = 4
+CONVERSATION_BYTES: Final = 16
 _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
+_number: Final = int.from_bytes
 
 
 class Caller:
@@ -32,7 +34,7 @@ class Caller:
         """The conversation's key: two tenants that name a session alike do not share its place."""
         if len(digest) != CONVERSATION_BYTES:
             return digest
-        return (int.from_bytes(digest, "big") ^ self._salt).to_bytes(CONVERSATION_BYTES, "big")
+        return (_number(digest, "big") ^ self._salt).to_bytes(CONVERSATION_BYTES, "big")
 
 
 class Keyring:

@@ -7,7 +7,7 @@ from collections import deque
 
 import msgspec
 
-from gateway.model.outcome import Outcome
+from gateway.model.outcome import Packed
 
 CAPACITY = 50_000  # about a minute at 800 requests a second, some 60 MB at worst
 CAPTURE_BYTES = 32 * 1024 * 1024  # texts for the checks; the first thing to go when control is slow or away
@@ -22,7 +22,7 @@ class OutcomeBuffer:
     __slots__ = ("_capacity", "_capture_bytes", "_capture_most", "_pending", "captures_dropped", "dropped")
 
     def __init__(self, capacity: int = CAPACITY, capture_most: int = CAPTURE_BYTES) -> None:
-        self._pending: deque[Outcome] = deque()
+        self._pending: deque[Packed] = deque()
         self._capacity = capacity
         self._capture_most = capture_most
         self._capture_bytes = 0
@@ -32,7 +32,7 @@ class OutcomeBuffer:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Packed) -> None:
         """Keep an outcome, or count it as dropped if the buffer is full."""
         if len(self._pending) >= self._capacity:
             self.dropped += 1
@@ -45,10 +45,10 @@ class OutcomeBuffer:
         self._capture_bytes += size
         self._pending.append(outcome)
 
-    def take(self, most: int = BATCH) -> tuple[list[Outcome], int]:
+    def take(self, most: int = BATCH) -> tuple[list[Packed], int]:
         """The oldest outcomes, bounded in number and bytes, and the number dropped since the last call."""
         pending, size = self._pending, 0
-        batch: list[Outcome] = []
+        batch: list[Packed] = []
         while pending and len(batch) < most and size < BATCH_BYTES:
             outcome = pending.popleft()
             batch.append(outcome)
@@ -58,6 +58,6 @@ class OutcomeBuffer:
         return batch, dropped
 
 
-def _capture_size(outcome: Outcome) -> int:
+def _capture_size(outcome: Packed) -> int:
     capture = outcome.capture
     return len(capture.request) + len(capture.answer) if capture is not None else 0

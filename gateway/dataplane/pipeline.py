@@ -7,6 +7,7 @@ before the decision.
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from typing import Final
 
 from gateway.core import openai
 from gateway.core.classify import classify
@@ -21,6 +22,7 @@ from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.front import answer_other, cors_fields
 from gateway.dataplane.identity import Keyring
+from gateway.dataplane.kinds import PackedKinds
 from gateway.dataplane.known import IDENTITY, Known
 from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.shadow import Mirror
@@ -32,7 +34,11 @@ from gateway.model.messages import Feedback
 from gateway.wire.http import Headers, Request
 from gateway.wire.server import ServerConnection
 
-INLINE_BYTES = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at the worst
+INLINE_BYTES: Final = 16 * 1024  # a body up to this size is read and counted on the loop: about a millisecond at worst
+_hex: Final = hex
+_OK: Final = Result.OK
+_MODELS: Final = Api.MODELS
+_UNSTRUCTURED: Final = Structured.NONE
 
 _RESULTS = {
     401: Result.UNAUTHORIZED,
@@ -90,6 +96,8 @@ class Pipeline:
         self._on_error = on_error
         self._on_feedback = on_feedback
         self._index = index
+        self._kinds = PackedKinds(index)
+        self._on_finish = self._ended  # bound once, not for every request
         self.current: Current | None = None
         self.deciding = Deciding(conversations)
         self.mirror = mirror
@@ -118,10 +126,10 @@ class Pipeline:
             connection,
             request,
             api=api,
-            request_id=f"{self._id_prefix}{self._begun:x}",
+            request_id=self._id_prefix + _hex(self._begun)[2:],
             generation=current.generation,
             wall_at=0.0,
-            on_finish=self._ended,
+            on_finish=self._on_finish,
         )
         try:
             exchange.wall_at, exchange.began_at = self._wall(), self._clock()
@@ -154,7 +162,7 @@ class Pipeline:
         exchange.caller = known.caller
         exchange.trace_id = known.trace_id
         exchange.extra_fields = known.cors
-        if known.api is Api.MODELS:
+        if known.api is _MODELS:
             self._models(exchange)
             return
         # A few compressed bytes may be a body of the longest kind.
@@ -203,18 +211,12 @@ class Pipeline:
             memory = self._conversations.get(exchange.conversation, exchange.wall_at)
             at_least = exchange.generation.length_at(memory.length) if memory is not None else None
         exchange.profile = classify(
-            table,
-            facts,
-            reading.texts,
-            caller.principal,
-            estimate.tokens,
-            hint=known.hint,
-            at_least=at_least,
+            table, facts, reading.texts, caller.principal, estimate.tokens, hint=known.hint, at_least=at_least
         )
 
     def _decide(self, exchange: Exchange) -> None:
         self.deciding.decide(exchange)
-        if exchange.facts.api in GENERATING:
+        if exchange.api in GENERATING:
             self._capture(exchange)
         self._admission.admit(exchange)
         if exchange.generation.table.shadows and exchange.profile is not None and not exchange.finished:
@@ -225,7 +227,7 @@ class Pipeline:
         facts, evidence = exchange.facts, exchange.generation.table.evidence
         if facts.tools:
             share = evidence.tools
-        elif facts.structured is not Structured.NONE:
+        elif facts.structured is not _UNSTRUCTURED:
             share = evidence.structured
         else:
             share = evidence.other
@@ -274,14 +276,14 @@ class Pipeline:
             self._learn(exchange, result)
         except Exception as error:  # the request is over, and is told of whatever becomes of the rest
             self._on_error(error)
-        self._outcomes.add(outcome_of(exchange, result, status, self._clock(), self._index))
+        self._outcomes.add(outcome_of(exchange, self._kinds.of(exchange, result, status), self._clock()))
         if exchange.job is not None:
             self.mirror.primary_ended(exchange.job, exchange, result)
 
     def _learn(self, exchange: Exchange, result: Result) -> None:
         """What a served request says of the next ones: sizes, and where its conversation is."""
         profile = exchange.profile
-        if result is Result.OK and profile is not None:
+        if result is _OK and profile is not None:
             usage = exchange.usage
             if usage.prompt_tokens > 0 and exchange.estimate is not None:
                 self._sizing.learn(

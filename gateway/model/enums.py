@@ -1,6 +1,7 @@
 """Closed enumerations. Each member's value is at once the metric label, the log field and the policy spelling."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Api(StrEnum):
@@ -20,7 +21,7 @@ class Api(StrEnum):
     OTHER = "other"
 
 
-GENERATING = frozenset({Api.CHAT, Api.COMPLETIONS, Api.RESPONSES, Api.MESSAGES})
+GENERATING: Final = frozenset({Api.CHAT, Api.COMPLETIONS, Api.RESPONSES, Api.MESSAGES})
 
 
 class Privilege(StrEnum):

@@ -35,7 +35,7 @@ class Sampling:
         self.logprobs = logprobs
 
 
-PLAIN = Sampling()
+PLAIN: Final = Sampling()
 """Nothing given."""
 
 

@@ -4,9 +4,12 @@ Frames are a 4-byte big-endian length and one msgpack-encoded, tagged message. W
 may be gone at any time: a worker goes on with the table it has and buffers outcomes within a bound.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 
-from gateway.model.outcome import Outcome
+from gateway.model.outcome import Finished
 from gateway.model.pair import Pairs
 
 
@@ -64,7 +67,7 @@ class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
 
     worker: int
     dropped: int
-    batch: list[Outcome]
+    batch: Sequence[Finished[Any]]
     captures_dropped: int = 0
 
 

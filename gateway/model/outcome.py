@@ -1,10 +1,17 @@
 """The one record a request leaves behind. Workers build it, control alone reads it; it travels as msgpack arrays.
 
+Most of its fields take few different values. They are its ``Kind``, a piece of its own that travels as bytes: a worker
+makes those once for all requests alike (``Packed``), and control reads them once (``Outcome``).
+
 No prompt or answer text, no key. Times are wall-clock seconds (``*_at``) or durations in seconds (``*_s``). Nothing
 here can be part of a cycle, so the collector need not look at it.
 """
 
+from typing import Generic, TypeVar
+
 import msgspec
+
+K = TypeVar("K")
 
 
 class Attempt(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -33,8 +40,7 @@ class Capture(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Kind(msgspec.Struct, array_like=True, frozen=True, eq=False, gc=False):
     """What an outcome has in common with many others: names that a policy bounds, enumerations, flags.
 
-    It travels as a piece of its own, so that control reads each kind once and knows it again by its bytes. Compared by
-    identity, which makes it a quick key.
+    Compared by identity, which makes it a quick key.
     """
 
     generation: int
@@ -66,8 +72,8 @@ class Kind(msgspec.Struct, array_like=True, frozen=True, eq=False, gc=False):
     seed: bool
 
 
-class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
+class Finished(msgspec.Struct, Generic[K], array_like=True, frozen=True, gc=False):
+    """How a request went, with its kind in the form ``K``. Durations are ``-1`` and token counts ``-1`` where unknown.
 
     ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
     admission.
@@ -76,7 +82,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
     """
 
-    kind: Kind
+    kind: K
     request_id: str
     at: float
     attempts: tuple[Attempt, ...]
@@ -98,3 +104,11 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     pending_calls: tuple[str, ...]
     capture: Capture | None
     trace_id: str
+
+
+class Packed(Finished[msgspec.Raw], array_like=True, frozen=True, gc=False):
+    """As it travels."""
+
+
+class Outcome(Finished[Kind], array_like=True, frozen=True, gc=False):
+    """As it is read."""

@@ -30,7 +30,7 @@ def read_audio(body: bytes, content_type: str, session: bytes | None) -> Reading
         model=model,
         stream=stream in _TRUE,
         max_output_tokens=0,
-        text_bytes=gather.size_bytes(parts),
+        text_bytes=gather.size_bytes(list(parts)),
         messages=1,
         turns=1,
         audio=True,

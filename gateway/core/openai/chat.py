@@ -1,6 +1,6 @@
 """Chat completions. Content may be a string, null, absent (with tool calls) or an array of parts."""
 
-from typing import Any
+from typing import Any, Final
 
 from gateway.core.openai import output
 from gateway.core.openai.content import Thread, blocks
@@ -10,8 +10,9 @@ from gateway.core.openai.parse import Json
 from gateway.model.enums import Api
 from gateway.model.facts import Reading
 
-_SYSTEM = frozenset(("system", "developer"))
-_RESULT = frozenset(("tool", "function"))
+_SYSTEM: Final = frozenset(("system", "developer"))
+_RESULT: Final = frozenset(("tool", "function"))
+_CHAT: Final = Api.CHAT
 
 
 def read_chat(body: Json, session: bytes | None) -> Reading:
@@ -19,7 +20,7 @@ def read_chat(body: Json, session: bytes | None) -> Reading:
     model = model_of(body)
     messages = messages_of(body)
     return reading_of(
-        Api.CHAT,
+        _CHAT,
         model,
         body,
         _walk(messages),

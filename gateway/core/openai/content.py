@@ -3,14 +3,14 @@
 A block of an unknown type passes untouched and counts for nothing.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from gateway.core.openai.fields import wrong
 from gateway.core.openai.gather import clip
 
-_TEXT = frozenset(("text", "input_text", "output_text", "refusal"))
-_IMAGE = frozenset(("image_url", "input_image", "image"))
-_AUDIO = frozenset(("input_audio", "audio_url", "audio"))
+_TEXT: Final = frozenset(("text", "input_text", "output_text", "refusal"))
+_IMAGE: Final = frozenset(("image_url", "input_image", "image"))
+_AUDIO: Final = frozenset(("input_audio", "audio_url", "audio"))
 
 
 class Thread:

@@ -4,15 +4,17 @@ Slices are bounded so that no later step depends on a body's size; ``parts`` are
 """
 
 import re
-from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Final
 from zlib import crc32
 
-HEAD_CHARS = 16_384
-TAIL_CHARS = 4_096
-_KEY_CHARS = 4_096
-_SEPARATOR_ROW = re.compile(r"\|\s{0,8}:?-{3,}|-{3,}:?\s{0,8}\|")
-_CITATION = re.compile(r"\[(?:\d{1,3}|doc(?:ument)?\s?\d{1,3}|source\s?\d{1,3})\]|【\d{1,3}", re.IGNORECASE)
+HEAD_CHARS: Final = 16_384
+TAIL_CHARS: Final = 4_096
+_KEY_CHARS: Final = 4_096
+_SEPARATOR_ROW: Final = re.compile(r"\|\s{0,8}:?-{3,}|-{3,}:?\s{0,8}\|")
+_CITATION: Final = re.compile(r"\[(?:\d{1,3}|doc(?:ument)?\s?\d{1,3}|source\s?\d{1,3})\]|【\d{1,3}", re.IGNORECASE)
+_checksum: Final = crc32
+_fresh: Final = blake2b(digest_size=16).copy  # a third of what a new one costs, whose keywords are read each time
 
 
 def clip(text: str) -> str:
@@ -30,7 +32,7 @@ def join(pieces: list[str]) -> str:
     return text if len(text) <= HEAD_CHARS else text[:HEAD_CHARS]
 
 
-def size_bytes(parts: Iterable[str]) -> int:
+def size_bytes(parts: list[str]) -> int:
     """All text as UTF-8 bytes."""
     total = 0
     for part in parts:
@@ -63,7 +65,12 @@ def conversation_of(
     else:
         # A checksum stands for the texts: hashing them would cost several times as much, and a collision only makes two
         # conversations share their place.
-        mark = crc32(first[:_KEY_CHARS].encode(), crc32(system[:_KEY_CHARS].encode()))
-        text = f"m{model}\0{mark}.{len(system)}.{len(first)}"
-        return blake2b(text.encode(), digest_size=16).digest(), False
-    return blake2b(seed, digest_size=16).digest(), True
+        mark = _checksum(first[:_KEY_CHARS].encode(), _checksum(system[:_KEY_CHARS].encode()))
+        return _digest(b"m%b\0%d.%d.%d" % (model.encode(), mark, len(system), len(first))), False
+    return _digest(seed), True
+
+
+def _digest(seed: bytes) -> bytes:
+    hashed = _fresh()
+    hashed.update(seed)
+    return hashed.digest()

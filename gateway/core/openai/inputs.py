@@ -54,7 +54,7 @@ class _Inputs:
 
     def _add_text(self, value: str) -> None:
         self.parts.append(value)
-        self.longest = max(self.longest, gather.size_bytes((value,)))
+        self.longest = max(self.longest, gather.size_bytes([value]))
 
     def _add_object(self, value: Json, param: str) -> None:
         content = value.get("content")

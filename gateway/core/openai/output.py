@@ -3,21 +3,21 @@
 Runtimes spell structured output in many ways besides ``response_format``; all that one of them may act on are read.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from gateway.core.openai.fields import flag, members, number, whole, wrong
 from gateway.core.openai.parse import Json
 from gateway.model.enums import Structured
 from gateway.model.facts import PLAIN, Sampling
 
-_FORMATS = {
+_FORMATS: Final = {
     "text": Structured.NONE,
     "json_object": Structured.JSON_OBJECT,
     "json": Structured.JSON_OBJECT,
     "json_schema": Structured.JSON_SCHEMA,
 }
 # Top-level fields of vLLM, SGLang, llama.cpp and LightLLM.
-_GUIDES = {
+_GUIDES: Final = {
     "guided_json": Structured.JSON_SCHEMA,
     "json_schema": Structured.JSON_SCHEMA,
     "guided_regex": Structured.GRAMMAR,
@@ -28,19 +28,26 @@ _GUIDES = {
     "ebnf": Structured.GRAMMAR,
     "structured_outputs": Structured.GRAMMAR,
 }
-_NO_GUIDE = _GUIDES.keys().isdisjoint
-_NO_SAMPLING = frozenset(
-    ("seed", "temperature", "top_p", "n", "logprobs", "top_logprobs", "prompt_logprobs", "best_of")
-).isdisjoint
+_GUIDE_KEYS: Final[tuple[str, ...]] = tuple(_GUIDES)
+_UNGUIDED: Final = Structured.NONE
+_SAMPLING_KEYS: Final[tuple[str, ...]] = ("seed", "temperature", "top_p", "n", "logprobs", "top_logprobs")
+
+
+def _names(body: Json, keys: tuple[str, ...]) -> bool:
+    """Whether the body has one of these fields. Nearly always it has not, and this asks cheaper than ``isdisjoint``."""
+    for key in keys:  # noqa: SIM110 - a generator costs more than the keys
+        if key in body:
+            return True
+    return False
 
 
 def structured_of(body: Json) -> Structured:
     """The structure asked for by ``response_format`` or by a runtime's own field."""
-    found = Structured.NONE
+    found = _UNGUIDED
     chosen = body.get("response_format")
     if chosen is not None:
         found = format_of(chosen, "response_format")
-    if found is Structured.NONE and not _NO_GUIDE(body):
+    if found is _UNGUIDED and _names(body, _GUIDE_KEYS):
         for key, structured in _GUIDES.items():
             value = body.get(key)
             if value is None:
@@ -65,7 +72,7 @@ def format_of(chosen: Any, param: str) -> Structured:
 
 def sampling_of(body: Json) -> Sampling:
     """Sampling settings. ``logprobs`` is a boolean in chat, a count in completions: all but null and false count."""
-    if _NO_SAMPLING(body):
+    if not _names(body, _SAMPLING_KEYS):
         return PLAIN
     logprobs = body.get("logprobs")
     n = whole(body, "n")

@@ -13,7 +13,7 @@ Callers get plain dicts and lists. Integers beyond 64 bits arrive as floats here
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -21,9 +21,9 @@ from gateway.errors import ApiError
 
 Json = dict[str, Any]
 
-_WHITESPACE = b" \t\r\n"
+_WHITESPACE: Final = b" \t\r\n"
 _OBJECTS_MOST = 50_000  # the long proof costs about a microsecond for each
-_COMMAS_MOST = 1_000_000
+_COMMAS_MOST: Final = 1_000_000
 """Each is a value that the decoder makes while it holds the interpreter's lock, and all streams of the worker wait. A
 prompt of 200,000 token ids is well below it, and an image has none."""
 
@@ -37,6 +37,9 @@ _READ_FIELDS = frozenset(
     )
 )
 
+_loads: Final = orjson.loads
+_dumps: Final = orjson.dumps
+
 
 def load(body: bytes) -> Json:
     """The body as a dict. ``ApiError`` 400 with the place for bad syntax, nesting over 1024, a top that is no object,
@@ -44,13 +47,13 @@ def load(body: bytes) -> Json:
     if len(body) > _COMMAS_MOST and body.count(b",") > _COMMAS_MOST:
         raise ApiError(400, "too_complex", f"The request body holds more than {_COMMAS_MOST:,} values.")
     try:
-        parsed = orjson.loads(body)
+        parsed = _loads(body)
     except orjson.JSONDecodeError as error:
         raise _invalid(body, error) from None
     if type(parsed) is not dict:
         raise ApiError(400, "invalid_body", f"The request body must be a JSON object, not {_kind(parsed)}.")
     try:
-        plain = orjson.dumps(parsed)
+        plain = _dumps(parsed)
     except orjson.JSONEncodeError:  # nested deeper than the encoder goes: prove it the long way
         plain = b""
     if plain != body and plain.translate(None, _WHITESPACE) != body.translate(None, _WHITESPACE):

@@ -5,7 +5,7 @@ read from chat (``tools[].function.name``), responses and messages (``tools[].na
 ``functions``. A tool without a name (built-in ones such as ``web_search``) counts by its type.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -14,14 +14,18 @@ from gateway.core.openai.parse import Json
 from gateway.errors import ApiError
 from gateway.model.enums import ToolUse
 
-_WRAPPERS = ("function", "custom")
+_WRAPPERS: Final = ("function", "custom")
 # Kinds of tools that the client runs itself, in chat, responses and messages. Whatever else is declared, the server may
 # run: a search, a stored file, a remote MCP server.
-_CLIENT_RUN = frozenset(("function", "custom", "local_shell", "shell", "apply_patch", "namespace"))
-_CLIENT_RUN_FAMILIES = ("computer", "bash_", "text_editor_", "memory_")
-_SERVER_ACTS = ("mcp_servers", "web_search_options")
-_FORCING = frozenset(("required", "any"))
-_NOT_FORCING = frozenset(("auto", "none"))
+_CLIENT_RUN: Final = frozenset(("function", "custom", "local_shell", "shell", "apply_patch", "namespace"))
+_CLIENT_RUN_FAMILIES: Final = ("computer", "bash_", "text_editor_", "memory_")
+_SERVER_ACTS: Final = ("mcp_servers", "web_search_options")
+_FORCING: Final = frozenset(("required", "any"))
+_NOT_FORCING: Final = frozenset(("auto", "none"))
+_NO_TOOLS: Final = ToolUse.NONE
+_DECLARED: Final = ToolUse.DECLARED
+_FORCED: Final = ToolUse.FORCED
+_LOOP: Final = ToolUse.LOOP
 
 
 def tool_names(body: Json) -> tuple[str, ...]:
@@ -120,7 +124,7 @@ def forced_tool(body: Json) -> tuple[bool, str | None]:
 def use_of(declared: tuple[str, ...], forced: bool, loop: bool) -> ToolUse:
     """A loop outranks a forced call: what matters there is that the conversation stays where it is."""
     if loop:
-        return ToolUse.LOOP
+        return _LOOP
     if forced:
-        return ToolUse.FORCED
-    return ToolUse.DECLARED if declared else ToolUse.NONE
+        return _FORCED
+    return _DECLARED if declared else _NO_TOOLS

@@ -29,8 +29,8 @@ FIELDS = {
 def outcome(worker: int, request_id: str) -> Outcome:
     """A request that went well."""
     empty = {str: "", int: 0, float: 0.0, bool: False}
-    kind = {name: empty.get(type_, ()) for name, type_ in Kind.__annotations__.items()}
-    fields = {name: empty.get(type_) for name, type_ in Outcome.__annotations__.items()} | FIELDS
+    kind = {field.name: empty.get(field.type, ()) for field in msgspec.structs.fields(Kind)}
+    fields = {field.name: empty.get(field.type) for field in msgspec.structs.fields(Outcome)} | FIELDS
     known = Kind(**kind | {"worker": worker, "pool": "bf16", "result": "ok"})
     return Outcome(**fields | {"kind": known, "request_id": request_id})
 

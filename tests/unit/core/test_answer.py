@@ -1,5 +1,6 @@
 """Answers in every runtime's shape: content or not, errors, usage, why they ended."""
 
+import json
 from typing import Any
 
 import orjson
@@ -213,6 +214,63 @@ def test_answer_info() -> None:
     assert answer_info(orjson.dumps(CHAT)) == AnswerInfo(3, -1, 4, "stop", None, True)
     assert answer_info(b"[1]") == AnswerInfo()
     assert answer_info(b'{"error":{"message":"x"}}').error == {"message": "x"}
+
+
+_COUNT = st.sampled_from([0, 7, -1, 3.0, 2.5, 1 << 40, 1 << 70, True, None, "7", {}])
+_DETAILS = st.none() | st.dictionaries(st.sampled_from(["cached_tokens", "audio_tokens"]), _COUNT, max_size=2) | _COUNT
+_USAGE = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt_tokens": _COUNT,
+        "completion_tokens": _COUNT,
+        "input_tokens": _COUNT,
+        "output_tokens": _COUNT,
+        "prompt_tokens_details": _DETAILS,
+        "input_tokens_details": _DETAILS,
+        "cache_read_input_tokens": _COUNT,
+    },
+)
+_WORD = st.sampled_from(["stop", "length", "tool_use", "x", "", None, 3, [], "\N{SNOWMAN}"])
+_CHOICE = st.fixed_dictionaries({"message": st.just({"content": 'a "usage":{} }'})}, optional={"finish_reason": _WORD})
+_ODD = st.sampled_from([None, 3, "x", [], {}, {"usage": {"prompt_tokens": 5}}, {"stop_reason": "end_turn"}])
+_ANSWER = st.fixed_dictionaries(
+    {},
+    optional={
+        "choices": st.lists(_CHOICE | _ODD, max_size=3) | st.lists(_CHOICE, max_size=2) | _ODD,
+        "usage": _USAGE | _ODD,
+        "object": st.sampled_from(["chat.completion", "text_completion", "response", "error", None, 3]),
+        "type": st.sampled_from(["message", "error", "response.failed", None, 3]),
+        "status": st.sampled_from(["completed", "incomplete", "failed", None, 3]),
+        "incomplete_details": st.fixed_dictionaries({"reason": _WORD}) | _ODD,
+        "stop_reason": _WORD,
+        "error": _ODD,
+        "detail": _ODD,
+        "model": st.just("m"),
+        **dict.fromkeys(("response", "message", "delta"), _ODD),
+    },
+)
+
+
+@given(_ANSWER)
+def test_the_quick_reading_says_what_the_slow_one_says(value: dict[str, Any]) -> None:
+    """Of every shape, usual or odd: a whole answer's decoder knows a part of what ``usage_of`` and its like know."""
+    body = json.dumps(value).encode()
+    counts = usage_of(orjson.loads(body)) or (-1, -1, -1)
+    assert answer_info(body) == AnswerInfo(*counts, finish_of(value), error_of(value), True)
+
+
+def test_the_quick_reading_is_one() -> None:
+    """The usual answer is read without the slow reading, and nothing in its text or its further fields hinders that."""
+    odd = {**CHAT, "object": "chat.completion", "x": [1e300, {"usage": 3}], "error": None, "type": None}
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 2}}
+    body = json.dumps({**odd, "usage": usage}).replace('"x"', '"\\u0078"').replace("finish", "fini\\u0073h").encode()
+    assert answer_info(body) == AnswerInfo(3, 2, 4, "stop", None, True)
+    assert answer._of_usual(answer._usual(body)) == answer_info(body)
+
+
+def test_an_answer_that_is_not_utf8_tells_its_usage() -> None:
+    """What is not read need not be text."""
+    assert answer_info(orjson.dumps(CHAT).replace(b"hi", b"\xff")) == AnswerInfo(3, -1, 4, "stop", None, True)
 
 
 def test_long_answers_are_read_from_their_end() -> None:

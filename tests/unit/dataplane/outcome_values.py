@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.model.outcome import Kind, Outcome
+from gateway.model.outcome import Kind, Outcome, Packed
 
 _DEFAULTS: dict[str, Any] = {
     "at": 1.7e9,
@@ -30,6 +30,11 @@ def with_fields(outcome: Outcome, **fields: Any) -> Outcome:
     of_kind = {name: fields.pop(name) for name in Kind.__struct_fields__ if name in fields}
     kind = msgspec.structs.replace(outcome.kind, **of_kind) if of_kind else outcome.kind
     return msgspec.structs.replace(outcome, kind=kind, **fields)
+
+
+def opened(packed: Packed) -> Outcome:
+    """As control reads what a worker sends."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=Outcome)
 
 
 def _value(field: Any) -> Any:

@@ -15,6 +15,7 @@ from gateway.dataplane.worker import Worker, WorkerOptions
 from gateway.model.messages import EndpointReport, Endpoints, Prepare
 from gateway.model.outcome import Outcome
 from gateway.policy.load import load
+from tests.unit.dataplane.outcome_values import opened
 
 OK = orjson.dumps(
     {
@@ -140,7 +141,7 @@ class Plane:
         async with asyncio.timeout(5):
             while len(self.outcomes) < count:
                 batch, _ = self.worker.outcomes.take()
-                self.outcomes += batch
+                self.outcomes += map(opened, batch)
                 await asyncio.sleep(0.005)
         return self.outcomes[count - 1]
 

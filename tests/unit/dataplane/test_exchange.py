@@ -1,10 +1,13 @@
 """Exactly one outcome per request, whatever the order of events; what a stage never reached stays empty."""
 
+import msgspec
 import pytest
 
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
+from gateway.dataplane.kinds import PackedKinds
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Result
+from tests.unit.dataplane.outcome_values import opened
 from tests.unit.dataplane.parts import Client, attempt_of, generation_of, pool_of, table_of
 
 
@@ -61,7 +64,7 @@ def test_a_refusal_that_cannot_be_written_ends_all_the_same(monkeypatch: pytest.
 def test_an_outcome_of_a_request_that_reached_nothing() -> None:
     """Unknown is empty or -1, never a made-up number."""
     made, _, _ = exchange()
-    outcome = outcome_of(made, Result.UNAUTHORIZED, 401, 10.5, 2)
+    outcome = opened(outcome_of(made, PackedKinds(2).of(made, Result.UNAUTHORIZED, 401), 10.5))
     assert (outcome.request_id, outcome.kind.generation, outcome.kind.worker, outcome.kind.api) == ("r-1", 4, 2, "chat")
     assert (outcome.kind.bucket, outcome.kind.pool, outcome.kind.rule, outcome.kind.tenant) == ("", "", "", "")
     assert (outcome.ttft_s, outcome.overhead_s, outcome.prompt_tokens, outcome.total_s) == (-1.0, -1.0, -1, 0.5)
@@ -72,7 +75,7 @@ def test_the_wait_in_the_queue_is_no_overhead() -> None:
     """Queue wait and the gateway's own time are told apart."""
     made, _, _ = exchange()
     made.began_at, made.queued_at, made.admitted_at = 10.1, 10.2, 12.2
-    outcome = outcome_of(made, Result.OK, 200, 13.0, 0)
+    outcome = outcome_of(made, msgspec.Raw(), 13.0)
     assert abs(outcome.queue_s - 2.0) < 1e-9
     assert abs(outcome.overhead_s - 0.1) < 1e-9
 
