@@ -63,16 +63,14 @@ def _blank_line_before(data: bytes, end: int) -> int:
 
 
 def event_ends(data: bytes) -> list[int]:
-    """Where each blank line in ``data`` ends, in order. Searches for one byte are far quicker than the pattern, and
-    most streams have no CR."""
+    """Where each blank line in ``data`` ends, in order. Splitting is far quicker than the pattern, and most streams
+    have no CR."""
     if CR in data:
         return [boundary.end() for boundary in BOUNDARY.finditer(data)]
     ends: list[int] = []
-    size = len(data)
-    at = data.find(b"\n")
-    while at >= 0 and at + 1 < size:
-        if data[at + 1] == LF:
-            at += 1
-            ends.append(at + 1)
-        at = data.find(b"\n", at + 1)
+    blocks = data.split(b"\n\n")
+    at = 0
+    for index in range(len(blocks) - 1):
+        at += len(blocks[index]) + 2
+        ends.append(at)
     return ends

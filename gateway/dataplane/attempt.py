@@ -117,7 +117,7 @@ class Attempt(Due):
 
     def forget_request(self) -> None:
         """Nothing will be sent again: a long prompt need not stay in memory while its answer streams."""
-        self._payload = b""
+        self._head = self._payload = b""
         self.exchange.body = b""
         self.exchange.request.body = b""
 

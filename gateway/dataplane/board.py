@@ -22,18 +22,32 @@ TOKENS_BEFORE: Final = 5
 
 
 class _Own:
-    """This worker's numbers of one row: what stands in its cells, from ``at`` on."""
+    """This worker's numbers of one row, and its ``cells``, in which they stand."""
 
-    __slots__ = ("at", "inflight", "minute", "requests", "requests_before", "tokens", "tokens_before")
+    __slots__ = ("cells", "inflight", "minute", "requests", "requests_before", "tokens", "tokens_before")
 
-    def __init__(self, at: int) -> None:
-        self.at = at
+    def __init__(self, cells: "memoryview[int]") -> None:
+        self.cells = cells
         self.inflight = 0
         self.minute = 0
         self.requests = 0
         self.requests_before = 0
         self.tokens = 0
         self.tokens_before = 0
+
+    def turn(self, minute: int) -> None:
+        """Begin a minute; the one before it goes on to count in part."""
+        last = self.minute == minute - 1
+        self.requests_before = self.requests if last else 0
+        self.tokens_before = self.tokens if last else 0
+        self.requests = self.tokens = 0
+        self.minute = minute
+        cells = self.cells
+        cells[REQUESTS_BEFORE] = self.requests_before
+        cells[TOKENS_BEFORE] = self.tokens_before
+        cells[REQUESTS] = 0
+        cells[TOKENS] = 0
+        cells[MINUTE] = minute
 
 
 class Board:
@@ -56,6 +70,9 @@ class Board:
 
     def close(self) -> None:
         """Release the mapping."""
+        for own in self._rows:
+            if own is not None:
+                own.cells.release()
         self._cells.release()
         self._map.close()
 
@@ -64,14 +81,14 @@ class Board:
         if row >= 0:
             own = self._own(row)
             own.inflight += 1
-            self._cells[own.at] = own.inflight
+            own.cells[INFLIGHT] = own.inflight
 
     def leave(self, row: int) -> None:
         """One fewer in flight."""
         if row >= 0:
             own = self._own(row)
             own.inflight -= 1
-            self._cells[own.at] = own.inflight
+            own.cells[INFLIGHT] = own.inflight
 
     def inflight(self, row: int) -> int:
         """In flight over all workers."""
@@ -88,21 +105,22 @@ class Board:
         A correction for an earlier minute goes there, as far as that still counts. A request that comes a moment
         after another one of the next minute counts into that; a clock that was set back begins anew.
         """
-        own, cells = self._own(row), self._cells
+        own = self._own(row)
+        cells = own.cells
         minute = int(wall_s // 60.0)
         behind = minute - own.minute
         if behind < 0 and not requests:
             if behind == -1:
                 own.tokens_before += tokens
-                cells[own.at + TOKENS_BEFORE] = own.tokens_before
+                cells[TOKENS_BEFORE] = own.tokens_before
             return
         if behind > 0 or behind < -1:
-            self._turn(own, minute)
+            own.turn(minute)
         own.tokens += tokens
-        cells[own.at + TOKENS] = own.tokens
+        cells[TOKENS] = own.tokens
         if requests:
             own.requests += requests
-            cells[own.at + REQUESTS] = own.requests
+            cells[REQUESTS] = own.requests
 
     def used(self, row: int, wall_s: float) -> tuple[float, float]:
         """Requests and tokens in the last 60 seconds over all workers: a sliding window of two minutes' counts."""
@@ -128,22 +146,9 @@ class Board:
     def _own(self, row: int) -> _Own:
         own = self._rows[row]
         if own is None:
-            own = self._rows[row] = _Own(row * self._stride + self._worker * CELLS)
+            at = row * self._stride + self._worker * CELLS
+            own = self._rows[row] = _Own(self._cells[at : at + CELLS])
         return own
-
-    def _turn(self, own: _Own, minute: int) -> None:
-        """Begin a minute; the one before it goes on to count in part."""
-        last = own.minute == minute - 1
-        own.requests_before = own.requests if last else 0
-        own.tokens_before = own.tokens if last else 0
-        own.requests = own.tokens = 0
-        own.minute = minute
-        cells, at = self._cells, own.at
-        cells[at + REQUESTS_BEFORE] = own.requests_before
-        cells[at + TOKENS_BEFORE] = own.tokens_before
-        cells[at + REQUESTS] = 0
-        cells[at + TOKENS] = 0
-        cells[at + MINUTE] = minute
 
     def _used_by_others(self, row: int, minute: int, share: float) -> tuple[float, float]:
         requests = tokens = 0.0

@@ -5,6 +5,7 @@ endpoint is healthy, any that is not quarantined is tried), constraints fail clo
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import orjson
 
@@ -24,6 +25,7 @@ from gateway.model.outcome import Attempt as Tried
 from gateway.model.table import Pool
 from gateway.wire.wheel import Wheel
 
+JOINED_MOST: Final = 16_384  # a body up to here goes out in one piece with its head; copying a longer one costs more
 BUSY_RETRY_S = 1  # what a client is told to wait when all pools are busy and say nothing themselves
 
 
@@ -160,7 +162,7 @@ class Forwarder:
         if not relay.failure:
             extra = b"Retry-After: %d\r\n" % BUSY_RETRY_S if meaning.status in (429, 503) else b""
             body = error_body(meaning.status, meaning.code, message)
-            exchange.connection.answer(meaning.status, JSON + extra + self.own_fields(exchange, relay.pool), body)
+            exchange.connection.answer(meaning.status, self.own_fields(exchange, relay.pool, JSON + extra), body)
             exchange.finish(meaning.result, meaning.status)
             return
         # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
@@ -182,7 +184,7 @@ class Forwarder:
             ]
         extra = self._retry_after(relay, status)
         fields = fields_to_client(headers, sse=False) + extra
-        exchange.connection.answer(status, fields + self.own_fields(exchange, relay.pool), shaped)
+        exchange.connection.answer(status, self.own_fields(exchange, relay.pool, fields), shaped)
         exchange.finish(meaning.result, status)
 
     def _retry_after(self, relay: Relay, status: int) -> bytes:
@@ -202,12 +204,13 @@ class Forwarder:
         )
         exchange.refuse(error, Result.NO_POOL)
 
-    def own_fields(self, exchange: Exchange, pool: PoolView) -> bytes:
-        """The gateway's own header lines: what was decided, and how much of the limits is left."""
+    def own_fields(self, exchange: Exchange, pool: PoolView, theirs: bytes) -> bytes:
+        """The pool's header lines and then the gateway's own: what was decided, and how much of the limits is left."""
         if not exchange.generation.table.settings.response_headers:
-            return exchange.extra_fields
+            return theirs + exchange.extra_fields
         profile, decision = exchange.profile, exchange.decision
-        return b"%bx-quantgate-request-id: %b\r\n%b" % (
+        return b"%b%bx-quantgate-request-id: %b\r\n%b" % (
+            theirs,
             exchange.extra_fields,
             exchange.request_id.encode(),
             pool.told(
@@ -218,7 +221,7 @@ class Forwarder:
 
 
 def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[bytes, bytes]:
-    """The request as this pool gets it: our own head, the body with the pool's model name."""
+    """The request as this pool gets it: our own head, the body with the pool's model name, in one piece or in two."""
     declared: Pool = pool.pool
     facts, profile = exchange.facts, exchange.profile
     assert profile is not None  # noqa: S101 - launched after classification only
@@ -240,7 +243,8 @@ def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[by
         if known is None or not known.named:
             fields = b"%bx-request-id: %b\r\n" % (fields, exchange.request_id.encode())
         exchange.pool_fields = fields
-    head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n" % (
+    joined = len(body) < JOINED_MOST
+    head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n%b" % (
         exchange.request.head.method,
         view.base,
         exchange.path,
@@ -248,8 +252,9 @@ def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[by
         fields,
         pool.credentials,
         len(body),
+        body if joined else b"",
     )
-    return head, body
+    return head, b"" if joined else body
 
 
 def _openai_shaped(body: bytes) -> bytes | None:

@@ -297,4 +297,4 @@ class Relay(Attempt):
     def _fields(self) -> bytes:
         forwarder, passed = self.forwarder, self._passed
         theirs = passed.fields if passed is not None else b""
-        return theirs + forwarder.own_fields(self.exchange, self.pool)
+        return forwarder.own_fields(self.exchange, self.pool, theirs)

@@ -86,12 +86,12 @@ class ClientConnection(asyncio.Protocol):
         return not self.transport.get_write_buffer_size()
 
     def send(self, head: bytes, body: bytes, listener: Listener) -> None:
-        """Send one whole request; the answer goes to ``listener``."""
+        """Send one whole request, of which ``head`` may be all; the answer goes to ``listener``."""
         self._listener = listener
         self._fed = self._between_chunks = self._started = self._complete = False
         self.used += 1
-        if len(body) < 16_384:
-            self.transport.write(head + body)
+        if not body:
+            self.transport.write(head)
         else:
             self.transport.writelines((head, body))
 
