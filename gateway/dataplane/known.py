@@ -5,6 +5,7 @@ depends on a body or on the moment. Called by ``pipeline``.
 """
 
 import re
+from typing import Final
 
 from gateway.dataplane.answers import fields_to_pool
 from gateway.dataplane.front import cors_fields
@@ -13,7 +14,7 @@ from gateway.model.enums import Api
 from gateway.model.table import Table
 from gateway.wire.http import Head
 
-IDENTITY = b"identity"
+IDENTITY: Final = b"identity"
 
 _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-")  # W3C trace context; only ids get into records
 

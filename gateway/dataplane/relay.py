@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 COLLECT_MOST: Final = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
 HOLD_MOST: Final = 64 * 1024  # role-only events and comments held before the first content …
 HOLD_S: Final = 1.0  # … and for how long: then the client gets its keep-alives
-ENDS_WITH_DONE = frozenset({Api.CHAT, Api.COMPLETIONS})
+ENDS_WITH_DONE: Final = frozenset({Api.CHAT, Api.COMPLETIONS})
 
 
 class Relay(Attempt):
@@ -228,7 +228,7 @@ class Relay(Attempt):
             return
         exchange = self.exchange
         body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        exchange.usage = answer_info(body)
+        exchange.usage = answer_info(body, chat=exchange.api in ENDS_WITH_DONE)
         if exchange.capture is not None:
             exchange.capture.add(body)
         fields = self._fields()

@@ -256,7 +256,8 @@ def test_the_quick_reading_says_what_the_slow_one_says(value: dict[str, Any]) ->
     """Of every shape, usual or odd: a whole answer's decoder knows a part of what ``usage_of`` and its like know."""
     body = json.dumps(value).encode()
     counts = usage_of(orjson.loads(body)) or (-1, -1, -1)
-    assert answer_info(body) == AnswerInfo(*counts, finish_of(value), error_of(value), True)
+    expected = AnswerInfo(*counts, finish_of(value), error_of(value), True)
+    assert answer_info(body) == answer_info(body, chat=False) == expected
 
 
 def test_the_quick_reading_is_one() -> None:
