@@ -6,6 +6,7 @@ Called by ``compile``.
 import re2
 
 from gateway.model.table import TextSet
+from gateway.policy.prefilter import needed
 from gateway.policy.schema.pattern import quiet_options
 
 KNOWN_MOST = 1_024
@@ -19,11 +20,20 @@ class PatternSet:
         for pattern in patterns:
             self._set.Add(pattern)
         self._set.Compile()
+        self._needed = tuple(needed(patterns))
 
     def search(self, text: str) -> list[int]:
         """Indexes of the patterns that match anywhere in ``text``, ascending."""
+        if self._needed and not self._possible(text):
+            return []
         found = self._set.Match(text.encode())
         return sorted(found) if found else []
+
+    def _possible(self, text: str) -> bool:
+        for character in self._needed:  # noqa: SIM110 - compiled, a generator costs more than the loop
+            if character in text:
+                return True
+        return False
 
 
 class Remembering:
