@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 _PUNCTUATION = frozenset("!\"#%&',-/:;<=>@_`~")
 _ESCAPED = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_FLAGS = re.compile(r"\(\?[A-Za-z-]+\)")  # what repeats after it repeats what stands before it
 _ATOM = re.compile(
     r"""
       \\[pPx]\{[^}]*\}                                  # a class or character by its name
@@ -30,9 +31,11 @@ def needed(patterns: Iterable[str]) -> str:
 
 def _needed(pattern: str) -> str:
     """A character that every match contains; "" if none is plain to see."""
-    if "\\Q" in pattern:
+    begins = _FLAGS.match(pattern)
+    at = begins.end() if begins else 0
+    if "\\Q" in pattern or _FLAGS.search(pattern, at):
         return ""
-    depth, at, needs = 0, 0, ""
+    depth, needs = 0, ""
     while at < len(pattern):
         atom = _ATOM.match(pattern, at)
         if atom is None:  # a brace that repeats nothing is a character, and whatever else RE2 reads in its own way

@@ -4,6 +4,7 @@ Slices are bounded so that no later step depends on a body's size; ``parts`` are
 """
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 from zlib import crc32
@@ -11,6 +12,7 @@ from zlib import crc32
 HEAD_CHARS: Final = 16_384
 TAIL_CHARS: Final = 4_096
 _KEY_CHARS: Final = 4_096
+_NAME_MOST_CHARS: Final = 256  # a longer model name is nobody's, and is not kept
 _SEPARATOR_ROW: Final = re.compile(r"\|\s{0,8}:?-{3,}|-{3,}:?\s{0,8}\|")
 _CITATION: Final = re.compile(r"\[(?:\d{1,3}|doc(?:ument)?\s?\d{1,3}|source\s?\d{1,3})\]|【\d{1,3}", re.IGNORECASE)
 _checksum: Final = crc32
@@ -66,8 +68,16 @@ def conversation_of(
         # A checksum stands for the texts: hashing them would cost several times as much, and a collision only makes two
         # conversations share their place.
         mark = _checksum(first[:_KEY_CHARS].encode(), _checksum(system[:_KEY_CHARS].encode()))
-        return _digest(b"m%b\0%d.%d.%d" % (model.encode(), mark, len(system), len(first))), False
+        told = _remembered if len(model) <= _NAME_MOST_CHARS else _of_texts
+        return told(model, mark, len(system), len(first)), False
     return _digest(seed), True
+
+
+def _of_texts(model: str, mark: int, system_chars: int, first_chars: int) -> bytes:
+    return _digest(b"m%b\0%d.%d.%d" % (model.encode(), mark, system_chars, first_chars))
+
+
+_remembered: Final = lru_cache(maxsize=4_096)(_of_texts)  # every turn of a conversation asks for the same
 
 
 def _digest(seed: bytes) -> bytes:

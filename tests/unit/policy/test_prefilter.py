@@ -36,6 +36,7 @@ def test_a_character_that_every_match_has(pattern: str, character: str) -> None:
     [
         *("translate", "(?i)only from the documents", "", ".*", "a b"),
         *("`?", "`*", "`{0,3}", "`{0}x", "a|`", "(`)?", "(`|b)", "[`]"),
+        *("`(?s)?", "`(?i){0}", "(?i)(?s)`"),
         *("\\Q`*\\E", "x{`", "a{,3}`", r"\d", r"\101"),
     ],
 )
@@ -53,14 +54,47 @@ def test_one_for_each_pattern_or_none_at_all() -> None:
 PIECES = st.sampled_from(
     [
         *("a", "b", " ", "`", ":", "-", "(", ")", "[", "]", "{", "}", "|", "?", "*", "+", ".", "^", "$", "0", ",", "1"),
-        *(r"\(", r"\)", r"\{", r"\}", r"\|", r"\\", r"\w", r"\b", r"\x{28}", r"\p{L}", "(?:", "(?i)", "(?P<n>", "[^"),
-        *("[:alpha:]", r"\]", "{0}", "{1,}", "{0,1}", "{2}", r"\Q", r"\E", r"\x28", r"\050", "?:", "_", "#", "\n"),
+        *(
+            r"\(",
+            r"\)",
+            r"\{",
+            r"\}",
+            r"\|",
+            r"\\",
+            r"\w",
+            r"\b",
+            r"\x{28}",
+            r"\p{L}",
+            "(?:",
+            "(?i)",
+            "(?s)",
+            "(?P<n>",
+            "[^",
+        ),
+        *(
+            "[:alpha:]",
+            r"\]",
+            "{0}",
+            "{1,}",
+            "{0,1}",
+            "{2}",
+            r"\Q",
+            r"\E",
+            r"\x28",
+            r"\050",
+            r"\pL",
+            r"\z",
+            "?:",
+            "_",
+            "#",
+            "\n",
+        ),
     ]
 )
 TEXTS = st.text(alphabet="ab `:-()[]{}|?*+.,01\\w_#\n", max_size=12)
 
 
-@settings(max_examples=600)
+@settings(max_examples=1_500)
 @given(
     st.lists(st.lists(PIECES, min_size=1, max_size=8).map("".join), min_size=1, max_size=3), st.lists(TEXTS, max_size=8)
 )
