@@ -6,6 +6,7 @@ odd upstream answers (null, missing, wrong types): an observer may never break w
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -48,11 +49,17 @@ _REASONS: Final = {
 }
 
 
+@dataclass(init=False, unsafe_hash=True)
 class AnswerInfo:
     """Token counts (-1 = not said), a normalised ``finish_reason`` ("" = none seen, ``other`` = a word of its own), the
     error object if there was one, and whether the stream's own terminator was seen. Made once and never changed."""
 
-    __slots__ = ("cached_tokens", "completion_tokens", "done", "error", "finish_reason", "prompt_tokens")
+    prompt_tokens: Final[int]
+    cached_tokens: Final[int]
+    completion_tokens: Final[int]
+    finish_reason: Final[str]
+    error: Final[Json | None]
+    done: Final[bool]
 
     def __init__(  # noqa: PLR0917 - the fields in their order
         self,
@@ -69,22 +76,6 @@ class AnswerInfo:
         self.finish_reason = finish_reason
         self.error = error
         self.done = done
-
-    def told(self) -> tuple[int, int, int, str, Json | None, bool]:
-        """All of it, in the order of the fields above."""
-        return (
-            *(self.prompt_tokens, self.cached_tokens, self.completion_tokens),
-            *(self.finish_reason, self.error, self.done),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AnswerInfo) and self.told() == other.told()
-
-    def __hash__(self) -> int:
-        return hash(self.told())
-
-    def __repr__(self) -> str:
-        return f"AnswerInfo{self.told()}"
 
 
 _loads: Final = orjson.loads

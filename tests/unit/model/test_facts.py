@@ -10,11 +10,12 @@ import gateway
 from gateway.model.enums import Api
 from gateway.model.facts import Facts, Sampling
 
-FACTS, DECISION, TOKENS = "model/facts.py", "model/decision.py", "core/tokens.py"
+FACTS, DECISION, TOKENS, ANSWER = "model/facts.py", "model/decision.py", "core/tokens.py", "core/answer.py"
 VALUES = [
     *((FACTS, name) for name in ("Sampling", "Facts", "Texts", "Reading", "Principal", "Profile")),
     *((DECISION, name) for name in ("Exclusion", "Decision")),
     (TOKENS, "Estimate"),
+    (ANSWER, "AnswerInfo"),
 ]
 
 
