@@ -15,6 +15,7 @@ SLOTS: Final = 1 << 16
 PROBES: Final = 4
 ENTRY: Final = 2  # int64 cells: key, packed value
 KEEP_S: Final = 3600
+FRESH_S: Final = 60  # an entry this young that says the same already is not written again
 _KEY: Final = Struct("<q").unpack_from
 _PROBED: Final = Struct(f"={PROBES * ENTRY}q").unpack_from
 
@@ -53,18 +54,23 @@ class Conversations:
     def put(self, digest: bytes, length: int, rank: int, wall_s: float) -> None:
         """Remember a turn; takes the conversation's slot, a free one, or the oldest of its probes."""
         key = _key_of(digest)
+        now = int(wall_s)
+        served = ((rank & 0xFF) << 8) | (length & 0xFF)
         first = _first(key)
         cells = self._probed(first)
         best, oldest = -1, 1 << 62
         for at in range(0, PROBES * ENTRY, ENTRY):
             if cells[at] == key:
+                value = cells[at + 1]
+                if value & 0xFFFF == served and 0 <= now - (value >> 16) < FRESH_S:
+                    return
                 best = at
                 break
             age = cells[at + 1] >> 16
             if age < oldest:
                 best, oldest = at, age
         best += first * ENTRY
-        self._cells[best + 1] = (int(wall_s) << 16) | ((rank & 0xFF) << 8) | (length & 0xFF)
+        self._cells[best + 1] = (now << 16) | served
         self._cells[best] = key
 
     def _probed(self, first: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from gateway.dataplane.conversations import KEEP_S, SLOTS, Conversations, Memory
+from gateway.dataplane.conversations import FRESH_S, KEEP_S, SLOTS, Conversations, Memory
 
 
 def test_a_turn_is_remembered_for_all_workers(tmp_path: Path) -> None:
@@ -22,6 +22,27 @@ def test_an_old_turn_is_forgotten(tmp_path: Path) -> None:
     table.put(b"12345678", 1, 4, 1000.0)
     assert table.get(b"12345678", 1000.0 + KEEP_S) == Memory(1, 4)
     assert table.get(b"12345678", 1001.0 + KEEP_S) is None
+    table.close()
+
+
+def test_turns_in_quick_succession_keep_a_conversation_alive(tmp_path: Path) -> None:
+    """One that says the same a moment later need not be written; it is remembered for an hour less that moment."""
+    table = Conversations(tmp_path / "c")
+    turns = [1000.0 + 10.0 * turn for turn in range(20)]
+    for wall_s in turns:
+        table.put(b"12345678", 1, 4, wall_s)
+    assert table.get(b"12345678", turns[-1] + KEEP_S - FRESH_S) == Memory(1, 4)
+    assert table.get(b"12345678", turns[-1] + KEEP_S + 1.0) is None
+    table.close()
+
+
+def test_a_turn_that_says_something_new_counts_at_once(tmp_path: Path) -> None:
+    """Another length or another pool a moment later, and a clock that was set back."""
+    table = Conversations(tmp_path / "c")
+    for length, rank, wall_s in ((1, 4, 1000.0), (2, 4, 1001.0), (2, 16, 1002.0), (2, 16, 500.0)):
+        table.put(b"12345678", length, rank, wall_s)
+        assert table.get(b"12345678", wall_s) == Memory(length, rank)
+    assert table.get(b"12345678", 501.0 + KEEP_S) is None
     table.close()
 
 
