@@ -35,6 +35,8 @@ EVERY_REQUEST = (
     "gateway/policy/memo.py",
     "gateway/policy/patterns.py",
 )
+# All of it is one library that nobody else links to: calls within it need no detour and may be inlined.
+FLAGS = ("-fvisibility=hidden", "-fno-semantic-interposition")
 
 
 def request_path() -> list[str]:
@@ -55,9 +57,8 @@ def extensions() -> list[object]:
     }
     (ROOT / "gateway" / "compiled.json").write_text(json.dumps(digests, indent=0))
     made = list(mypycify(files, opt_level="2", debug_level="0", group_name="gateway.compiled"))
-    for extension in made:
-        # All of it is one library that nobody else links to: calls within it need no detour and may be inlined.
-        extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+    for extension in made:  # they share one list of flags
+        extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
     return made
 
 
