@@ -1,6 +1,6 @@
 """Where every outcome arrives, once: gathers them for a moment and fans batches out to whoever subscribes.
 
-Owns the list of subscribers and what waits for them. Outcomes come twenty times a second from each worker; handled a
+Owns the list of subscribers and what waits for them. Outcomes come ten times a second from each worker; handled a
 few hundred at a time they cost half as much, because waking up and warming up cost more than the work. Must not look
 into outcomes. A subscriber that fails is told in the log and counted; it takes nothing from the others. Called by
 ``control.hub``.

@@ -2,7 +2,7 @@
 
 Limits hold over all workers of the host through the shared board. A request that finds every eligible pool full waits
 in arrival order, more important tiers in front where the policy ranks them; each request that ends lets the queue try
-again, and so does a tick, because room may come free in another worker.
+again, and so does a tick (soon after ``on_wait``), because room may come free in another worker.
 """
 
 from collections import deque
@@ -33,6 +33,7 @@ class Admission:
         self._waiting: deque[Exchange] = deque()
         self._quotas: list[Quota | None] = [None] * ROWS
         self.make_room: Callable[[Sequence[str]], bool] = lambda _: False  # ends shadow legs in these pools, if any
+        self.on_wait: Callable[[], None] = lambda: None  # a request begins to wait
         self.inflight = 0
 
     @property
@@ -59,6 +60,7 @@ class Admission:
             exchange.due = exchange.queued_at + settings.queue_s
             self._wheel.add(exchange)
             self._line_up(exchange)
+            self.on_wait()
             self.drain()
 
     def _line_up(self, exchange: Exchange) -> None:

@@ -31,7 +31,8 @@ from gateway.wire.server import ServerConnection, ServerContext
 from gateway.wire.wheel import Wheel
 
 SWITCH_S = 0.0005  # GIL hand-over: a thread that reads a large body must not hold the loop for the default 5 ms
-TICK_S = 0.05
+TICK_S = 0.1  # between looks at the clock, while nobody waits for room
+QUEUED_TICK_S = 0.02  # while somebody does: room may come free in another worker, which tells nobody
 SWEEP_S = 1.0
 BUSY_LAG_S = 0.1  # a loop this late has no time for mirrored traffic
 
@@ -128,15 +129,16 @@ class Worker:
             stats=self._stats,
             on_error=lambda error: log_error("link", error),
         )
-        self._ticked_at = self._sweep_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._tick_due = self._sweep_at = 0.0
         self._server: asyncio.AbstractServer | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set, then drain: no new connections, running answers finish, outcomes are sent."""
         sys.setswitchinterval(SWITCH_S)
         self._start_from_snapshot()
-        self._ticked_at = self._clock()
-        self._timer = self._loop.call_later(TICK_S, self._tick)
+        self._tick_within(TICK_S)
+        self.admission.on_wait = lambda: self._tick_within(QUEUED_TICK_S)
         self._link_task = self._loop.create_task(self.link.run(), name="control link")
         await self._wait_for_policy(stop)
         self._server = await self._loop.create_server(
@@ -164,7 +166,8 @@ class Worker:
         self.mirror.stop()
         await self.link.finish(2.0)
         self._link_task.cancel()
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self.fleet.close()
 
     # tables
@@ -257,18 +260,30 @@ class Worker:
 
         Also finds the loop's worst lag, which is how late this is called.
         """
-        self._timer = self._loop.call_later(TICK_S, self._tick)
         now = self._clock()
-        self._lag_s = max(self._lag_s, now - self._ticked_at - TICK_S)
-        self._ticked_at = now
+        self._lag_s = max(self._lag_s, now - self._tick_due)
+        self._timer = None
+        self._tick_within(TICK_S)
         self.link.tick(now)
         self.admission.drain()
+        if self.admission.queued:
+            self._tick_within(QUEUED_TICK_S)
         if self._busy():
             self.mirror.shed_waiting()
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
             self.fleet.sweep()
         self.wheel.turn()
+
+    def _tick_within(self, seconds: float) -> None:
+        """The next tick comes after so long, or earlier if it was to come earlier."""
+        due = self._clock() + seconds
+        if self._timer is not None:
+            if self._tick_due <= due:
+                return
+            self._timer.cancel()
+        self._tick_due = due
+        self._timer = self._loop.call_later(seconds, self._tick)
 
 
 def listen_socket(host: str, port: int) -> socket.socket:

@@ -91,13 +91,13 @@ class Upstream:
 class Plane:
     """The worker, its policy and a client."""
 
-    def __init__(self, folder: Path, policy: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, policy: dict[str, Any], workers: int = 1) -> None:
         self.folder = folder
         self.policy = policy
         self.outcomes: list[Outcome] = []
         self.errors: list[BaseException] = []
         self.generation = 0
-        options = WorkerOptions(0, 1, "127.0.0.1", 0, folder / "control.sock", folder, 1, "t-", drain_s=2.0)
+        options = WorkerOptions(0, workers, "127.0.0.1", 0, folder / "control.sock", folder, 1, "t-", drain_s=2.0)
         self.worker = Worker(
             options,
             asyncio.get_running_loop(),

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.dataplane.worker import listen_socket
+from gateway.dataplane.board import Board
+from gateway.dataplane.worker import QUEUED_TICK_S, listen_socket
 from gateway.model.messages import Prepare
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.outcome_values import opened
@@ -77,6 +78,24 @@ async def test_stats_tell_pools_endpoints_and_connections(make: Make, first: Ups
     stats = plane.worker._stats()
     assert (stats.worker, stats.generation, stats.inflight) == (0, 1, {"a": 0})
     assert [(one.endpoint, one.state, one.idle) for one in stats.endpoints] == [("a/0", "unknown", 1)]
+
+
+async def test_room_that_another_worker_leaves_is_noticed(first: Upstream, tmp_path: Path) -> None:
+    """Nobody tells a worker of it, and no request of its own ends: it looks, and soon while somebody waits."""
+    pools = policy_of({"a": [first.url]}, pool={"a": {"limits": {"inflight": 1}}}, gateway={"queue": {"wait": "30s"}})
+    plane = await Plane(tmp_path, pools, workers=2).start()
+    neighbour = Board(tmp_path / "board-2.bin", 1, 2)
+    (view,) = plane.worker.fleet.views.values()
+    neighbour.enter(view.row)
+    asked = asyncio.create_task(plane.ask(CHAT))
+    async with asyncio.timeout(5):
+        while not plane.worker.admission.queued:
+            await asyncio.sleep(0.005)
+    assert plane.worker._tick_due <= plane.worker._clock() + QUEUED_TICK_S
+    neighbour.leave(view.row)
+    assert (await asked).status == 200
+    neighbour.close()
+    await plane.stop()
 
 
 async def test_two_workers_share_a_port() -> None:
