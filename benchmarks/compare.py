@@ -153,23 +153,27 @@ class Bench:
 
     def _answers(self, contender: Contender, base: dict[str, Any]) -> None:
         row, program, seconds = self.rows[contender.name], contender.program, self.options.seconds
-        before = program.cpu_s()
-        flood = self._load(contender.url, "flood", connections=32, seconds=seconds)
-        row.note("busy", (program.cpu_s() - before) / flood["seconds"] * 100)
+        flood, cpu_s = self._spent(program, contender.url, "flood", connections=32, seconds=seconds)
+        row.note("busy", cpu_s / flood["seconds"] * 100)
         row.note("flood", flood["per_second"])
-        before = program.cpu_s()
-        plain = self._load(contender.url, "plain", rate=self.options.rate, seconds=seconds)
-        row.note("cpu_req", (program.cpu_s() - before) / max(1, plain["done"]) * 1e6)
+        plain, cpu_s = self._spent(program, contender.url, "plain", rate=self.options.rate, seconds=seconds)
+        row.note("cpu_req", cpu_s / max(1, plain["done"]) * 1e6)
         row.note("p50", plain["p50_us"] - base["p50_us"])
         row.note("p99", plain["p99_us"] - base["p99_us"])
         row.failed += flood["failed"] + plain["failed"]
 
+    def _spent(self, program: Program, url: str, mode: str, **options: Any) -> tuple[Any, float]:
+        """One load, and all the processor time that it cost: also what the program puts off until it is over."""
+        before_s = program.settled_cpu_s()
+        result = self._load(url, mode, **options)
+        return result, program.settled_cpu_s() - before_s
+
     def _streams(self, contender: Contender) -> None:
         row, program = self.rows[contender.name], contender.program
-        before = program.cpu_s()
-        stream = self._load(contender.url, "stream", streams=200, seconds=self.options.seconds, pace="100x20")
+        seconds = self.options.seconds
+        stream, cpu_s = self._spent(program, contender.url, "stream", streams=200, seconds=seconds, pace="100x20")
         events = max(1, stream["done"] * 101)  # the last write carries finish reason, usage and [DONE]
-        row.note("cpu_event", (program.cpu_s() - before) / events * 1e6)
+        row.note("cpu_event", cpu_s / events * 1e6)
         row.note("gap_p99", (stream["gap_p99_us"] or 0.0) / 1000)
         row.failed += stream["failed"]
 

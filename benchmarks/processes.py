@@ -16,6 +16,11 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STOP_S = 15.0
+# After a load: what a program puts off (batches of half a second, say) has begun by then, and is done once it is quiet.
+PUT_OFF_S = 1.0
+QUIET_S = 0.25
+QUIET_SHARE = 0.02  # of a core, which idle timers stay below
+SETTLE_MOST_S = 10.0
 
 
 class Program:
@@ -55,6 +60,17 @@ class Program:
     def cpu_s(self) -> float:
         """Processor seconds used so far by all of them that live."""
         return sum(_thread_cpu_s(pid) for pid in self.pids())
+
+    def settled_cpu_s(self) -> float:
+        """``cpu_s`` once everything that the last load left to do is done, or after ten seconds of that."""
+        time.sleep(PUT_OFF_S)
+        used_s = self.cpu_s()
+        for _ in range(int(SETTLE_MOST_S / QUIET_S)):
+            time.sleep(QUIET_S)
+            before_s, used_s = used_s, self.cpu_s()
+            if used_s - before_s <= QUIET_SHARE * QUIET_S:
+                break
+        return used_s
 
     def memory_kib(self) -> int:
         """Proportional set size of all of them."""

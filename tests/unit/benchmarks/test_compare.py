@@ -121,6 +121,18 @@ def test_a_program_is_measured_and_leaves_nothing(tmp_path: Path) -> None:
     wait_until(lambda: not any(_alive(pid) for pid in family), "all have ended", lambda: True)
 
 
+def test_work_that_is_put_off_is_counted(tmp_path: Path) -> None:
+    """What a program does a moment after a load belongs to that load, and not to whatever is measured next."""
+    burn = "while time.process_time() < 0.6: pass"
+    with (tmp_path / "log").open("w") as output:
+        program = Program(
+            "late", [sys.executable, "-c", "import time; time.sleep(0.3)\n" + burn + "\ntime.sleep(60)"], [0], output
+        )
+    used_s = program.settled_cpu_s()
+    program.stop()
+    assert used_s >= 0.6
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
