@@ -35,8 +35,9 @@ EVERY_REQUEST = (
     "gateway/policy/memo.py",
     "gateway/policy/patterns.py",
 )
-# All of it is one library that nobody else links to: calls within it need no detour and may be inlined.
-FLAGS = ("-fvisibility=hidden", "-fno-semantic-interposition")
+# All of it is one library that nobody else links to: calls within it need no detour and may be inlined. Calls of the
+# interpreter go straight to it: that saves a jump each, which a processor with cold caches does not foresee.
+FLAGS = ("-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt")
 
 
 def request_path() -> list[str]:
