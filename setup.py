@@ -20,7 +20,7 @@ EVERY_REQUEST = (
     *(
         f"gateway/core/{name}.py"
         for name in (
-            *("answer", "arms", "balance", "breaker", "classify", "decide", "edit", "framing"),
+            *("answer", "arms", "balance", "breaker", "classify", "columns", "decide", "edit", "framing"),
             *("retry", "sse", "tokens", "usage"),
         )
     ),

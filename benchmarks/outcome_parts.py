@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.outcome_values import policy, samples
+from benchmarks.outcome_values import packed, policy, samples
 from gateway.control import frames
 from gateway.control.access_log import AccessLog, BatchWriter
 from gateway.control.archive import Archive
@@ -98,11 +98,12 @@ def _measured(folder: Path, table: Table) -> Stopwatch:
     for number in range(BATCHES):
         now = time.time()  # noqa: TID251 - a program of its own
         first, count = number * messages * size, messages * size
-        sent = [Outcomes(0, 0, samples(size, now, rng, first + part * size, rollout=True)) for part in range(messages)]
+        made = [samples(size, now, rng, first + part * size, rollout=True) for part in range(messages)]
+        sent = [Outcomes(0, 0, batch) for part in made for batch in packed(part)]
         received = [frames.encode(message)[frames.HEAD_BYTES :] for message in sent]
         time.sleep(GATHER_S)
         decoded = watch.time("frame", count, list, map(frames.decode_to_control, received))
-        outcomes = [outcome for message in sent for outcome in message.batch]
+        outcomes = [outcome for part in made for outcome in part]
         batch = watch.time("read, by column", count, kinds.batch, [message.batch for message in decoded])
         watch.time("metrics", count, metrics.take_batch, batch)
         watch.time("access log", count, log.take_batch, batch)

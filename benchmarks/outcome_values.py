@@ -6,7 +6,10 @@ Forty buckets, two pools, twenty tenants; with a rollout every outcome takes par
 import json
 import random
 
-from gateway.model.outcome import Attempt, Capture, Kind, Outcome
+import msgspec
+
+from gateway.dataplane.outcomes import Ended, OutcomeBuffer
+from gateway.model.outcome import Attempt, Capture, Columns, Kind, Outcome
 
 POLICY = """
 version: 1
@@ -65,6 +68,19 @@ _LENGTHS = ("short", "medium", "long", "huge")
 def policy(*, rollout: bool) -> str:
     """The policy file's text."""
     return POLICY + (ROLLOUT if rollout else "")
+
+
+def packed(outcomes: list[Outcome]) -> list[Columns]:
+    """As a worker sends them, every request having had one attempt."""
+    buffer = OutcomeBuffer()
+    for outcome in outcomes:
+        values, (tried,) = msgspec.structs.asdict(outcome), outcome.attempts
+        values |= {"kind": msgspec.msgpack.encode(outcome.kind), "attempts": None}
+        buffer.add(Ended(**values, started_s=tried.started_s, took_s=tried.took_s))
+    found = []
+    while len(buffer):
+        found.append(buffer.take()[0])
+    return found
 
 
 def samples(

@@ -4,7 +4,7 @@
     python -m benchmarks.outcomes --parts
 
 Starts `gateway.app.control_main` on one core as the supervisor does (metrics, access log to a file, records to SQLite,
-checks in their process), dials its socket as a worker and sends what finished every 50 ms, as workers do, from the
+checks in their process), dials its socket as a worker and sends what finished every 100 ms, as workers do, from the
 other core. First nothing for a while, so that what timers cost shows beside what outcomes cost. Then reads from its
 metrics what arrived where. A loss anywhere (dropped lines, rows, skipped checks) ends in exit 1. `--parts` measures
 the parts of control one by one in this process (`benchmarks.outcome_parts`).
@@ -29,10 +29,10 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import outcome_parts
-from benchmarks.outcome_values import policy, samples
+from benchmarks.outcome_values import packed, policy, samples
 from gateway.dataplane.link import FLUSH_S, STATS_S
 from gateway.model.messages import Hello, Outcomes, Prepare, Prepared, Stats, ToWorker
-from gateway.model.outcome import Outcome
+from gateway.model.outcome import Columns
 
 ADMIN = "127.0.0.1:18999"
 WARM = 256
@@ -77,16 +77,16 @@ class Worker:
         body = msgspec.msgpack.encode(message)
         self.writer.write(struct.pack(">I", len(body)) + body)
 
-    async def drive(self, batches: list[list[Outcome]]) -> None:
-        """One batch every ``FLUSH_S``, and the gauges every ``STATS_S``; an empty batch is not sent."""
+    async def drive(self, moments: list[list[Columns]]) -> None:
+        """The batches of a moment every ``FLUSH_S``, and the gauges every ``STATS_S``."""
         began = time.monotonic()
-        for index, batch in enumerate(batches):
+        for index, batches in enumerate(moments):
             wait_s = began + index * FLUSH_S - time.monotonic()
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
             if index % round(STATS_S / FLUSH_S) == 0:
                 self.send(Stats(0, 1, 0, 0, 0, {}, [], 0.0, False))
-            if batch:
+            for batch in batches:
                 self.send(Outcomes(0, 0, batch))
             before = time.monotonic()
             await self.writer.drain()
@@ -168,7 +168,8 @@ async def measure(options: argparse.Namespace, folder: Path) -> int:
         await worker.dial(folder / "s", control)
         rng = random.Random(1)
         now = time.time()  # noqa: TID251 - a program of its own
-        worker.send(Outcomes(0, 0, samples(WARM, now, rng, 0, texts=0.5, rollout=options.rollout)))
+        (warm,) = packed(samples(WARM, now, rng, 0, texts=0.5, rollout=options.rollout))
+        worker.send(Outcomes(0, 0, warm))
         await written(WARM)
         await asyncio.sleep(SETTLE_S)
         await idle(worker, control.pid, options.idle)
@@ -178,14 +179,15 @@ async def measure(options: argparse.Namespace, folder: Path) -> int:
         for _ in range(options.rounds):
             size, number = max(1, round(options.rate * FLUSH_S)), round(options.seconds / FLUSH_S)
             now = time.time()  # noqa: TID251 - a program of its own
-            batches = [
+            made = [
                 samples(size, now + n * FLUSH_S, rng, sent + size * n, texts=options.captures, rollout=options.rollout)
                 for n in range(number)
             ]
-            texts += sum(outcome.capture is not None for batch in batches for outcome in batch)
+            texts += sum(outcome.capture is not None for batch in made for outcome in batch)
+            moments = list(map(packed, made))
             spy = profile(control.pid, options.seconds) if options.profile else None
             before = threads_us(control.pid)
-            await worker.drive(batches)
+            await worker.drive(moments)
             after = threads_us(control.pid)
             sent += size * number
             costs.append((sum(after.values()) - sum(before.values())) / (size * number))
@@ -210,7 +212,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> int:
 async def idle(worker: Worker, pid: int, seconds: float) -> None:
     """What control costs while nothing comes but a worker's gauges."""
     before = threads_us(pid)
-    await worker.drive([[] for _ in range(round(seconds / FLUSH_S))])
+    await worker.drive([[]] * round(seconds / FLUSH_S))
     after = threads_us(pid)
     spent = (sum(after.values()) - sum(before.values())) / seconds
     print(f"idle {spent / 1e4:.2f} % of a core, {spent / 1e3:.2f} us an outcome at 1,000 a second: ", end="")

@@ -22,7 +22,7 @@ from benchmarks.micro_request import EVENT, HEAD, LAST, SLOTS, FakeTransport, ch
 from gateway.dataplane.exchange import Exchange, outcome_of
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.kinds import PackedKinds
-from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
+from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.sizing import Sizes
 from gateway.dataplane.worker import Worker, WorkerOptions
 from gateway.model.enums import Result
@@ -73,13 +73,13 @@ def measure(exchange: Exchange) -> dict[str, float]:
     for _ in range(ROUNDS):
         buffer = OutcomeBuffer()
         begin = time.process_time()
-        made = [outcome_of(exchange, kinds.of(exchange, Result.OK, 200), 1.0) for _ in range(COUNT)]
+        made = [outcome_of(exchange, kinds.of(exchange, Result.OK, 200), 200, 1.0) for _ in range(COUNT)]
         built = time.process_time()
         for outcome in made:
             buffer.add(outcome)
         buffered = time.process_time()
         while len(buffer):
-            batch, dropped = buffer.take(BATCH)
+            batch, dropped = buffer.take()
             encoder.encode(Outcomes(0, dropped, batch))
         encoded = time.process_time()
         for name, took_s in (("build", built - begin), ("buffer", buffered - built), ("encode", encoded - buffered)):

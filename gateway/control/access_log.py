@@ -7,10 +7,10 @@ file that was rotated away is opened anew. Called by ``control.recorder``; confi
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from itertools import repeat
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -18,13 +18,17 @@ from msgspec.structs import astuple
 
 from gateway.control.series import Counter
 from gateway.core.batch import Batch, ByKind
+from gateway.core.columns import milliseconds
 from gateway.model.outcome import Attempt, Kind
 
 BACKLOG_MOST_BYTES = 16 * 1024 * 1024
 # Names a client can make up are cut; everything else in a line is bounded by the policy or an enum.
 NAME_MOST_CHARS = 128
 
+Head = tuple[msgspec.Raw, msgspec.Raw]
+
 _ENCODER = msgspec.json.Encoder()
+_UNKNOWN = -1.0  # a duration that is left out: the encoder knows a default by its identity
 
 _log = structlog.get_logger("control.access_log")
 
@@ -38,6 +42,15 @@ class AccessAttempt(msgspec.Struct, omit_defaults=True):
     started_ms: float
     took_ms: float
     failure: str = ""
+
+
+class AnsweringAttempt(msgspec.Struct):
+    """The only attempt of a request, in a line. ``pool`` is its name with the fields after it: their JSON is made once
+    a kind."""
+
+    pool: msgspec.Raw
+    started_ms: float
+    took_ms: float
 
 
 class KindFields(msgspec.Struct, omit_defaults=True):
@@ -85,12 +98,12 @@ class AccessLine(msgspec.Struct, omit_defaults=True):
     bytes_in: int
     bytes_out: int
     trace_id: str = ""
-    attempts: tuple[AccessAttempt, ...] = ()
-    queue_ms: float = -1.0
-    overhead_ms: float = -1.0
-    ttft_ms: float = -1.0
-    tpot_ms: float = -1.0
-    longest_gap_ms: float = -1.0
+    attempts: tuple[AccessAttempt | AnsweringAttempt, ...] = ()
+    queue_ms: float = _UNKNOWN
+    overhead_ms: float = _UNKNOWN
+    ttft_ms: float = _UNKNOWN
+    tpot_ms: float = _UNKNOWN
+    longest_gap_ms: float = _UNKNOWN
     prompt_tokens_estimated: int = -1
     prompt_tokens: int = -1
     cached_tokens: int = -1
@@ -99,19 +112,20 @@ class AccessLine(msgspec.Struct, omit_defaults=True):
     conversation: str = ""
 
 
-def lines_of(batch: Batch, events: Iterable[msgspec.Raw]) -> bytes:
-    """The lines of a batch, each ended; ``events`` are those of its kinds. By position: keywords double the cost."""
+def lines_of(batch: Batch, heads: Iterable[Head]) -> bytes:
+    """The lines of a batch, each ended; ``heads`` are those of its kinds. By position: keywords double the cost."""
+    events, answered = zip(*heads, strict=True)
     return _ENCODER.encode_lines(
         map(
             AccessLine,
-            map(datetime.fromtimestamp, batch.at, repeat(UTC)),
+            msgspec.convert(batch.at, list[datetime], strict=False),  # in UTC
             batch.request_id,
             events,
             _ms(batch.total_s),
             batch.bytes_in,
             batch.bytes_out,
             batch.trace_id,
-            map(_attempts, batch.attempts),
+            _attempts(batch, answered),
             _ms(batch.queue_s),
             _ms(batch.overhead_s),
             _ms(batch.ttft_s),
@@ -127,29 +141,32 @@ def lines_of(batch: Batch, events: Iterable[msgspec.Raw]) -> bytes:
     )
 
 
-def event_of(kind: Kind) -> msgspec.Raw:
-    """The ``event`` of every line of a kind."""
+def head_of(kind: Kind) -> Head:
+    """What every line of a kind begins with, and the attempt that answered where there was no other."""
     values = {name: getattr(kind, name) for name in KindFields.__struct_fields__}
     cut = {name: values[name][:NAME_MOST_CHARS] for name in ("model", "adapter")}
-    return msgspec.Raw(b'"request",' + _ENCODER.encode(KindFields(**{**values, **cut}))[1:-1])
+    event = b'"request",' + _ENCODER.encode(KindFields(**{**values, **cut}))[1:-1]
+    pool, endpoint = _ENCODER.encode(kind.pool), _ENCODER.encode(kind.endpoint)
+    return msgspec.Raw(event), msgspec.Raw(b'%b,"endpoint":%b,"status":%d' % (pool, endpoint, kind.status))
 
 
-def _attempts(tried: Sequence[Attempt]) -> tuple[AccessAttempt, ...]:
-    if len(tried) == 1:  # as nearly always
-        return (_attempt(tried[0]),)
-    return tuple([_attempt(one) for one in tried])
+def _attempts(batch: Batch, answered: Iterable[msgspec.Raw]) -> list[tuple[Any, ...]]:
+    """The attempts of each request: nearly always the one that answered."""
+    started_ms, took_ms = _ms(batch.started_s), _ms(batch.took_s)
+    found: list[tuple[Any, ...]] = list(zip(map(AnsweringAttempt, answered, started_ms, took_ms), strict=True))
+    for place, tried in batch.other_attempts():
+        found[place] = tuple(map(_attempt, tried))
+    return found
+
+
+def _ms(durations_s: list[float]) -> list[Any]:
+    return milliseconds(durations_s, _UNKNOWN)
 
 
 def _attempt(tried: Attempt) -> AccessAttempt:
     pool, endpoint, status, failure, started_s, took_s = astuple(tried)
-    started_ms = (started_s * 1e6 + 0.5) // 1.0 / 1e3
-    took_ms = (took_s * 1e6 + 0.5) // 1.0 / 1e3 if took_s >= 0.0 else -1.0
+    started_ms, took_ms = _ms([started_s, took_s])
     return AccessAttempt(pool, endpoint, status, started_ms, took_ms, failure)
-
-
-def _ms(durations_s: Iterable[float]) -> list[float]:
-    """Milliseconds to the microsecond; -1 stays -1 (unknown)."""
-    return [(seconds * 1e6 + 0.5) // 1.0 / 1e3 if seconds >= 0.0 else -1.0 for seconds in durations_s]
 
 
 class AccessLog:
@@ -162,12 +179,12 @@ class AccessLog:
         )
         self._sink = sink
         self._told = 0
-        self._events = ByKind(event_of)
+        self._heads = ByKind(head_of)
 
     def take_batch(self, batch: Batch) -> None:
         """Write the lines of a batch."""
         if self.enabled and batch.kind:
-            self._sink.write(lines_of(batch, self._events.of(batch)), len(batch.kind))
+            self._sink.write(lines_of(batch, self._heads.of(batch)), len(batch.kind))
         if self._sink.dropped != self._told:
             self.dropped.add((), self._sink.dropped - self._told)
             self._told = self._sink.dropped

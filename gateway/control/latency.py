@@ -2,14 +2,16 @@
 
 Owns one set of sketches per (bucket, pool) and quarter of an hour, for the last hour and since the start. Bounded: over
 ``CELLS_MOST`` cells of a quarter further ones count as ``other``. Prometheus has its own histograms; these give
-quantiles to 1 % without choosing bounds before. Called by the recorder with every outcome, about a microsecond each.
+quantiles to 1 % without choosing bounds before. Called by the recorder with every outcome.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from operator import add
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gateway.core.batch import Batch, ByKind
+from gateway.core.columns import count_parts, gather
 from gateway.core.sketch import Sketch
 from gateway.model.enums import Result
 from gateway.model.outcome import Kind
@@ -25,6 +27,9 @@ _OK = Result.OK.value
 
 Key = tuple[str, str]
 T = TypeVar("T")
+
+_Waiting = list[float] | None
+_Places = tuple[_Waiting, _Waiting, _Waiting, _Waiting, _Waiting, list[int] | None]
 
 
 class Parts(NamedTuple, Generic[T]):
@@ -43,12 +48,12 @@ NAMES = Parts._fields
 class Cell:
     """One pool in one bucket. Durations wait in lists until ``settle`` puts them into the sketches, many at once."""
 
-    __slots__ = ("cached_tokens", "hits", "prompt_tokens", "sketches", "told", "waiting")
+    __slots__ = ("cache", "sketches", "waiting")
 
     def __init__(self) -> None:
         self.sketches = Parts(*(Sketch() for _ in NAMES))
         self.waiting: Parts[list[float]] = Parts(*([] for _ in NAMES))
-        self.told = self.hits = self.prompt_tokens = self.cached_tokens = 0
+        self.cache = [0, 0, 0, 0]  # requests whose cached tokens are known, those with any, prompt tokens, cached ones
 
     def settle(self) -> None:
         """Count what waits."""
@@ -60,10 +65,7 @@ class Cell:
         """Count what another cell, which is settled, counted."""
         for sketch, others in zip(self.sketches, other.sketches, strict=True):
             sketch.merge(others)
-        self.told += other.told
-        self.hits += other.hits
-        self.prompt_tokens += other.prompt_tokens
-        self.cached_tokens += other.cached_tokens
+        self.cache[:] = map(add, self.cache, other.cache)
 
 
 class Latency:
@@ -76,43 +78,20 @@ class Latency:
         self._done: deque[tuple[float, dict[Key, Cell]]] = deque(maxlen=BLOCKS)
         self._began_at = monotonic()
         self._unsettled = 0
-        self._by_kind = ByKind(self._cell_of)
+        self._by_kind = ByKind(self._places_of)
 
     def take_batch(self, batch: Batch) -> None:
         """Finished requests from the recorder. Only whole answers measure the pool."""
         self._turn()
-        for kind, cell, queue_s, total_s, ttft_s, gap_s, per_token_s, prompt, cached in zip(
-            batch.kind,
-            self._by_kind.of(batch),
-            batch.queue_s,
-            batch.total_s,
-            batch.ttft_s,
-            batch.longest_gap_s,
-            batch.per_token_s,
-            batch.prompt_tokens,
-            batch.cached_tokens,
-            strict=True,
-        ):
-            if cell is None:
-                continue
-            waiting = cell.waiting
-            if queue_s >= 0.0:
-                waiting.queue.append(queue_s)
-            if prompt > 0 and cached >= 0:
-                cell.told += 1
-                cell.hits += cached > 0
-                cell.prompt_tokens += prompt
-                cell.cached_tokens += cached
-            if kind.result != _OK:
-                continue
-            waiting.total.append(total_s)
-            if kind.stream:
-                if ttft_s >= 0.0:
-                    waiting.ttft.append(ttft_s)
-                if gap_s >= 0.0:
-                    waiting.gap.append(gap_s)
-                if per_token_s >= 0.0:
-                    waiting.tpot.append(per_token_s)
+        if not batch.kind:
+            return
+        queue, ttft, tpot, gap, total, cache = zip(*self._by_kind.of(batch), strict=True)
+        gather(queue, batch.queue_s)
+        gather(ttft, batch.ttft_s)
+        gather(tpot, batch.per_token_s)
+        gather(gap, batch.longest_gap_s)
+        gather(total, batch.total_s)
+        count_parts(cache, batch.prompt_tokens, batch.cached_tokens)
         self._unsettled += len(batch.kind)
         if self._unsettled >= SETTLE_EVERY:
             self._settle()
@@ -151,8 +130,17 @@ class Latency:
         for cell in self._current.values():
             cell.settle()
 
-    def _cell_of(self, kind: Kind) -> Cell | None:
-        return self._cell(self._current, (kind.bucket, kind.pool)) if kind.pool else None
+    def _places_of(self, kind: Kind) -> _Places:
+        """Where the columns of a kind's outcomes go."""
+        if not kind.pool:
+            return None, None, None, None, None, None
+        cell = self._cell(self._current, (kind.bucket, kind.pool))
+        queue, ttft, tpot, gap, total = cell.waiting
+        if kind.result != _OK:
+            return queue, None, None, None, None, cell.cache
+        return (
+            (queue, ttft, tpot, gap, total, cell.cache) if kind.stream else (queue, None, None, None, total, cell.cache)
+        )
 
     @staticmethod
     def _cell(cells: dict[Key, Cell], key: Key) -> Cell:
@@ -180,11 +168,12 @@ def _values(bucket: str, pool: str, cell: Cell, with_sketches: bool) -> dict[str
         }
         if with_sketches:
             found[name]["sketch"] = sketch.encode().hex()
+    told, hits, prompt_tokens, cached_tokens = cell.cache
     found["prefix_cache"] = {
-        "requests": cell.told,
-        "requests_with_hit": cell.hits,
-        "prompt_tokens": cell.prompt_tokens,
-        "cached_tokens": cell.cached_tokens,
-        "cached_share": cell.cached_tokens / cell.prompt_tokens if cell.prompt_tokens else None,
+        "requests": told,
+        "requests_with_hit": hits,
+        "prompt_tokens": prompt_tokens,
+        "cached_tokens": cached_tokens,
+        "cached_share": cached_tokens / prompt_tokens if prompt_tokens else None,
     }
     return found

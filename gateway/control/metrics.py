@@ -6,11 +6,14 @@ own limit, pools and rules by the tables seen, results and failures by their enu
 ``control.hub``; read by ``control.gauges`` and ``control.admin``.
 """
 
+from collections import Counter as Counted
 from collections.abc import Iterable
+from itertools import compress
 from typing import NamedTuple
 
-from gateway.control.series import Counter, Family, Histogram, Names, add_each
+from gateway.control.series import Counter, Family, Histogram, Names
 from gateway.core.batch import Batch, ByKind
+from gateway.core.columns import add
 from gateway.model.messages import OutcomesArrived, Stats
 from gateway.model.outcome import Kind
 from gateway.model.table import Table
@@ -123,24 +126,29 @@ class Metrics:
         """Count a batch of finished requests."""
         if not batch.kind:
             return
-        rows = zip(*self._rows.of(batch), strict=True)  # by column, in the order of _Rows
-        requests, request, queue, overhead, ttft, tpot, prompt, cached, completion = rows
-        for row in requests:
-            row[0] += 1.0
+        for kind, number in Counted(batch.kind).items():
+            self._rows[kind].requests[0] += number
+        # By column, in the order of _Rows.
+        _, request, queue, overhead, ttft, tpot, prompt, cached, completion = zip(*self._rows.of(batch), strict=True)
         self.request.observe_each(request, batch.total_s)
         self.queue.observe_each(queue, batch.queue_s)
         self.overhead.observe_each(overhead, batch.overhead_s)
         self.ttft.observe_each(ttft, batch.ttft_s)
         self.tpot.observe_each(tpot, batch.per_token_s)
-        add_each(prompt, batch.prompt_tokens)
-        add_each(cached, batch.cached_tokens)
-        add_each(completion, batch.completion_tokens)
-        for kind, tried in zip(batch.kind, batch.attempts, strict=True):
-            if len(tried) == 1 and not tried[0].failure and tried[0].endpoint == kind.endpoint:
-                self._answered[kind][0] += 1.0
-            else:
-                for attempt in tried:
-                    self.attempts.add(self._attempt_key(attempt.endpoint, attempt.pool, attempt.failure))
+        add(prompt, batch.prompt_tokens)
+        add(cached, batch.cached_tokens)
+        add(completion, batch.completion_tokens)
+        self._take_attempts(batch)
+
+    def _take_attempts(self, batch: Batch) -> None:
+        """Most outcomes have the one attempt that answered, and count by kind."""
+        others = list(batch.other_attempts())
+        answered = compress(batch.kind, [tried is None for tried in batch.attempts]) if others else batch.kind
+        for kind, number in Counted(answered).items():
+            self._answered[kind][0] += number
+        for _, tried in others:
+            for attempt in tried:
+                self.attempts.add(self._attempt_key(attempt.endpoint, attempt.pool, attempt.failure))
 
     def take_losses(self, message: OutcomesArrived) -> None:
         """Count what a worker says that it lost."""

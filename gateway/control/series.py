@@ -6,10 +6,12 @@ only grow and belong to control: a worker that dies takes nothing away.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
+
+from gateway.core import columns
 
 OTHER = "other"
 NONE = "none"
@@ -96,14 +98,10 @@ class Histogram(_Bounded):
         row[bisect_left(self.bounds, value)] += 1.0
         row[-1] += value
 
-    def observe_each(self, rows: Iterable[list[float] | None], values: Iterable[float]) -> None:
+    def observe_each(self, rows: tuple[list[float] | None, ...], values: list[float]) -> None:
         """Put each value into the row beside it; a value below zero is unknown and counts nowhere, as does a value
         without a row."""
-        bounds = self.bounds
-        for row, value in zip(rows, values, strict=True):
-            if value >= 0.0 and row is not None:
-                row[bisect_left(bounds, value)] += 1.0
-                row[-1] += value
+        columns.observe(self.bounds, rows, values)
 
     def family(self) -> Family:
         """A copy to expose."""
@@ -131,13 +129,6 @@ class Names:
         if name in self._known:
             return name
         return OTHER if name else NONE
-
-
-def add_each(rows: Iterable[list[float]], amounts: Iterable[float]) -> None:
-    """Add each amount to the counter's row beside it; none below zero, which is unknown."""
-    for row, amount in zip(rows, amounts, strict=True):
-        if amount > 0:
-            row[0] += amount
 
 
 def gauge(name: str, help_: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> Family:

@@ -7,14 +7,15 @@ A kind is known again by its bytes and read once. Made by ``control.recorder``, 
 ``store.recording``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
-from gateway.model.outcome import Attempt, Capture, Finished, Kind, Outcome, Packed
+from gateway.core.columns import per_token
+from gateway.model.outcome import Attempt, Capture, Columns, Kind, Outcome
 
 # A kind is bounded by the policy's names, but for a model or adapter that a client makes up: then all are met anew.
 KINDS_MOST = 20_000
@@ -23,60 +24,78 @@ T = TypeVar("T")
 
 
 class Batch(NamedTuple):
-    """Outcomes in the order of arrival: ``Outcome``'s fields as columns, in their order, and one more.
+    """Outcomes in the order of arrival: ``Outcome``'s fields as columns, in their order, and three more.
 
-    ``per_token_s`` is the time of each output token after the first, -1 where nobody knows it.
+    ``attempts`` is None for one that answered with the request's status: its pool and endpoint are the kind's, and
+    ``started_s`` and ``took_s`` say the rest. ``per_token_s`` is the time of each output token after the first, -1
+    where nobody knows it.
     """
 
-    kind: Sequence[Kind]
-    request_id: Sequence[str]
-    at: Sequence[float]
-    attempts: Sequence[tuple[Attempt, ...]]
-    queue_s: Sequence[float]
-    overhead_s: Sequence[float]
-    ttft_s: Sequence[float]
-    first_to_last_s: Sequence[float]
-    longest_gap_s: Sequence[float]
-    total_s: Sequence[float]
-    prompt_tokens_estimated: Sequence[int]
-    prompt_tokens: Sequence[int]
-    cached_tokens: Sequence[int]
-    completion_tokens: Sequence[int]
-    events: Sequence[int]
-    bytes_in: Sequence[int]
-    bytes_out: Sequence[int]
-    temperature: Sequence[float]
-    conversation: Sequence[str]
-    pending_calls: Sequence[tuple[str, ...]]
-    capture: Sequence[Capture | None]
-    trace_id: Sequence[str]
-    per_token_s: Sequence[float]
+    kind: list[Kind]
+    request_id: list[str]
+    at: list[float]
+    attempts: list[tuple[Attempt, ...] | None]
+    queue_s: list[float]
+    overhead_s: list[float]
+    ttft_s: list[float]
+    first_to_last_s: list[float]
+    longest_gap_s: list[float]
+    total_s: list[float]
+    prompt_tokens_estimated: list[int]
+    prompt_tokens: list[int]
+    cached_tokens: list[int]
+    completion_tokens: list[int]
+    events: list[int]
+    bytes_in: list[int]
+    bytes_out: list[int]
+    temperature: list[float]
+    conversation: list[str]
+    pending_calls: list[tuple[str, ...]]
+    capture: list[Capture | None]
+    trace_id: list[str]
+    started_s: list[float]
+    took_s: list[float]
+    per_token_s: list[float]
 
     def only(self, wanted: Iterable[object]) -> "Batch":
         """Those for which ``wanted``, a column, is true."""
         chosen = list(wanted)
-        columns: Any = (tuple(compress(column, chosen)) for column in self)
+        columns: Any = (list(compress(column, chosen)) for column in self)
         return Batch(*columns)
+
+    def other_attempts(self) -> Iterator[tuple[int, tuple[Attempt, ...]]]:
+        """Those that are not just the one that answered, with the place of their request."""
+        if self.attempts.count(None) < len(self.attempts):
+            for place, tried in enumerate(self.attempts):
+                if tried is not None:
+                    yield place, tried
 
     def outcomes(self) -> list[Outcome]:
         """One by one."""
-        return [Outcome(*row) for row in zip(*self[:-1], strict=True)]
+        attempts = [
+            (Attempt(kind.pool, kind.endpoint, kind.status, "", started_s, took_s),) if tried is None else tried
+            for kind, tried, started_s, took_s in zip(
+                self.kind, self.attempts, self.started_s, self.took_s, strict=True
+            )
+        ]
+        columns = self._replace(attempts=attempts)  # type: ignore[arg-type]  # a list that holds less
+        return [Outcome(*row) for row in zip(*columns[: len(_FIELDS)], strict=True)]
 
 
-_DECODER = msgspec.msgpack.Decoder(list[Packed])
+_DECODER = msgspec.msgpack.Decoder(Columns)
 _KIND_DECODER = msgspec.msgpack.Decoder(Kind)
-_NOTHING = ((),) * len(Outcome.__struct_fields__)
+_FIELDS = Outcome.__struct_fields__
+# What a message holds as whole columns, beside the kinds.
+_PARTIAL = ("kind", "attempts", "pending_calls", "capture")
+_WHOLE = tuple(name for name in Columns.__struct_fields__ if name in Batch._fields and name not in _PARTIAL)
 
 
-def by_column(outcomes: Sequence[Finished[Any]]) -> Batch:
+def by_column(outcomes: Sequence[Outcome]) -> Batch:
     """The outcomes as a batch."""
-    columns: Any = tuple(zip(*map(astuple, outcomes), strict=True)) or _NOTHING
-    batch = Batch(*(*columns, ()))
-    per_token_s = [
-        span_s / (tokens - 1) if tokens > 1 and span_s >= 0.0 else -1.0
-        for span_s, tokens in zip(batch.first_to_last_s, batch.completion_tokens, strict=True)
-    ]
-    return batch._replace(per_token_s=per_token_s)
+    columns: Any = list(map(list, zip(*map(astuple, outcomes), strict=True))) or [[] for _ in _FIELDS]
+    unused = [0.0] * len(outcomes)
+    columns += (unused, unused, [])
+    return _timed(Batch(*columns))
 
 
 class Kinds:
@@ -87,14 +106,30 @@ class Kinds:
         self._known: dict[bytes, Kind] = {}
 
     def batch(self, messages: Iterable[bytes | msgspec.Raw]) -> Batch:
-        """What messages hold, each an encoded list of outcomes. Raises ``msgspec.MsgspecError``."""
-        arrived = [outcome for message in messages for outcome in _DECODER.decode(message)]
-        batch = by_column(arrived)
-        keys: list[bytes] = list(map(bytes, batch.kind))  # type: ignore[arg-type]  # they are Raw so far
-        kinds: Any = list(map(self._known.get, keys))
-        if None in kinds:
-            kinds = list(map(self._meet, keys))
-        return batch._replace(kind=kinds)
+        """What messages hold, each an encoded ``Columns``. Raises ``msgspec.MsgspecError``."""
+        whole: dict[str, list[Any]] = {name: [] for name in _WHOLE}
+        kind: list[Kind] = []
+        attempts: list[tuple[Attempt, ...] | None] = []
+        pending_calls: list[tuple[str, ...]] = []
+        capture: list[Capture | None] = []
+        for message in messages:
+            arrived = _DECODER.decode(message)
+            number = len(arrived.kind)
+            for name, column in whole.items():
+                more = getattr(arrived, name)
+                column.extend(more)
+                if len(more) != number:
+                    raise msgspec.ValidationError(f"columns of {number} and {len(more)} outcomes: {name}")
+            met = list(map(self._meet, arrived.kinds))
+            try:
+                kind += map(met.__getitem__, arrived.kind)
+                attempts += _spread(arrived.attempts, None, number)
+                pending_calls += _spread(arrived.pending_calls, (), number)
+                capture += _spread(arrived.capture, None, number)
+            except IndexError:
+                raise msgspec.ValidationError("a place beyond the outcomes") from None
+        given: Any = {"attempts": attempts, "pending_calls": pending_calls, "capture": capture, **whole}
+        return _timed(Batch(kind=kind, per_token_s=[], **given))
 
     def _meet(self, key: bytes) -> Kind:
         kind = self._known.get(key)
@@ -103,6 +138,18 @@ class Kinds:
                 self._known.clear()
             kind = self._known[key] = _KIND_DECODER.decode(key)
         return kind
+
+
+def _spread(some: Mapping[int, T], otherwise: T, number: int) -> list[T]:
+    """A column of so many, of the values of some places."""
+    column = [otherwise] * number
+    for place, value in some.items():
+        column[place] = value
+    return column
+
+
+def _timed(batch: Batch) -> Batch:
+    return batch._replace(per_token_s=per_token(batch.first_to_last_s, batch.completion_tokens))
 
 
 class ByKind(dict[Kind, T]):

@@ -7,8 +7,6 @@ happened to it; it gives back every permit and leaves one ``Outcome``.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from gateway.core.answer import AnswerInfo
 from gateway.core.arms import rolled_back_words
 from gateway.core.tokens import Estimate
@@ -16,11 +14,12 @@ from gateway.dataplane.answers import error_fields
 from gateway.dataplane.fleet import EndpointView, Generation
 from gateway.dataplane.identity import Caller
 from gateway.dataplane.known import Known
+from gateway.dataplane.outcomes import Ended, Tried
 from gateway.errors import ApiError
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts, Profile
-from gateway.model.outcome import Attempt, Capture, Packed
+from gateway.model.outcome import Attempt, Capture
 from gateway.wire.http import Request
 from gateway.wire.listener import Audience
 from gateway.wire.wheel import Due
@@ -143,7 +142,7 @@ class Exchange(Due):
         self.decision: Decision | None = None
         self.relay: Relay | None = None
         self.tried: list[EndpointView] = []
-        self.attempts: list[Attempt] = []
+        self.attempts: list[Tried] = []
         self.attempts_most = generation.table.settings.attempts
         self.usage = NO_INFO
         self.began_at = self.queued_at = self.admitted_at = 0.0
@@ -220,17 +219,27 @@ def _capture_of(exchange: Exchange) -> Capture | None:
     return exchange.capture.taken()
 
 
-def outcome_of(exchange: Exchange, kind: msgspec.Raw, now: float) -> Packed:
+def outcome_of(exchange: Exchange, kind: bytes, status: int, now: float) -> Ended:
     """The record of a finished request. Fields that a stage never reached stay empty."""
-    profile, usage, facts = exchange.profile, exchange.usage, exchange.facts
+    profile, usage, facts, tried = exchange.profile, exchange.usage, exchange.facts, exchange.attempts
+    attempts: tuple[Attempt, ...] | None = None
+    started_s = took_s = 0.0
+    if len(tried) == 1 and tried[0].status == status and not tried[0].failure:
+        started_s, took_s = tried[0].started_s, tried[0].took_s
+    else:
+        attempts = tuple(
+            [Attempt(one.pool, one.endpoint, one.status, one.failure, one.started_s, one.took_s) for one in tried]
+        )
     queue_s = exchange.admitted_at - exchange.queued_at if exchange.queued_at and exchange.admitted_at else 0.0
     started = exchange.admitted_at or now
     temperature = facts.sampling.temperature
-    return Packed(
+    return Ended(
         kind,
         exchange.request_id,
         exchange.wall_at,
-        tuple(exchange.attempts),
+        started_s,
+        took_s,
+        attempts,
         queue_s,
         max(0.0, started - exchange.began_at - queue_s) if exchange.began_at and exchange.admitted_at else -1.0,
         exchange.content_at - exchange.started_at if exchange.content_at else -1.0,

@@ -17,11 +17,11 @@ from gateway.dataplane.attempt import Attempt
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
+from gateway.dataplane.outcomes import Tried
 from gateway.dataplane.relay import Relay
 from gateway.dataplane.starts import StartCounts
 from gateway.errors import ApiError, error_body
 from gateway.model.enums import Api, Failure, Result
-from gateway.model.outcome import Attempt as Tried
 from gateway.model.table import Pool
 from gateway.wire.wheel import Wheel
 

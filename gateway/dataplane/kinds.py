@@ -23,9 +23,9 @@ class PackedKinds:
     def __init__(self, worker: int) -> None:
         self._worker = worker
         self._generation: Generation | None = None
-        self._packed: dict[object, msgspec.Raw] = {}
+        self._packed: dict[object, bytes] = {}
 
-    def of(self, exchange: Exchange, result: Result, status: int) -> msgspec.Raw:
+    def of(self, exchange: Exchange, result: Result, status: int) -> bytes:
         """The kind of a request that ended so. Fields that a stage never reached are empty."""
         if exchange.generation is not self._generation:  # also lets go of what the keys hold of the last one
             self._packed = {}
@@ -33,7 +33,7 @@ class PackedKinds:
         traits = _traits_of(exchange, result, status)
         packed = self._packed.get(traits)
         if packed is None:
-            packed = msgspec.Raw(msgspec.msgpack.encode(_kind_of(exchange, result, status, self._worker)))
+            packed = msgspec.msgpack.encode(_kind_of(exchange, result, status, self._worker))
             if len(self._packed) >= KINDS_MOST:
                 self._packed.clear()
             self._packed[traits] = packed

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from gateway.dataplane.outcomes import BATCH, OutcomeBuffer
+from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.starts import StartCounts
 from gateway.model.messages import (
@@ -123,7 +123,7 @@ class ControlLink(Generic[Compiled]):
         while writer is not None and (len(self._outcomes) or self._outcomes.dropped):
             if not _has_room(writer, HIGH_WATER):
                 return
-            batch, dropped = self._outcomes.take(BATCH)
+            batch, dropped = self._outcomes.take()
             captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
             self._send(Outcomes(self._worker, dropped, batch, captures_dropped))
 

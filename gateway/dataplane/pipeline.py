@@ -276,7 +276,8 @@ class Pipeline:
             self._learn(exchange, result)
         except Exception as error:  # the request is over, and is told of whatever becomes of the rest
             self._on_error(error)
-        self._outcomes.add(outcome_of(exchange, self._kinds.of(exchange, result, status), self._clock()))
+        kind = self._kinds.of(exchange, result, status)
+        self._outcomes.add(outcome_of(exchange, kind, status, self._clock()))
         if exchange.job is not None:
             self.mirror.primary_ended(exchange.job, exchange, result)
 

@@ -4,12 +4,9 @@ Frames are a 4-byte big-endian length and one msgpack-encoded, tagged message. W
 may be gone at any time: a worker goes on with the table it has and buffers outcomes within a bound.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import msgspec
 
-from gateway.model.outcome import Finished
+from gateway.model.outcome import Columns
 from gateway.model.pair import Pairs
 
 
@@ -67,7 +64,7 @@ class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
 
     worker: int
     dropped: int
-    batch: Sequence[Finished[Any]]
+    batch: Columns
     captures_dropped: int = 0
 
 

@@ -1,17 +1,14 @@
-"""The one record a request leaves behind. Workers build it, control alone reads it; it travels as msgpack arrays.
+"""The one record a request leaves behind. Workers make it, control alone reads it; it travels as msgpack, by column.
 
 Most of its fields take few different values. They are its ``Kind``, a piece of its own that travels as bytes: a worker
-makes those once for all requests alike (``Packed``), and control reads them once (``Outcome``).
+makes those once for all requests alike, and control reads them once. What is each request's own travels as one list
+for each field (``Columns``): neither end makes an object of it, and ``Outcome`` is for those who want it whole.
 
 No prompt or answer text, no key. Times are wall-clock seconds (``*_at``) or durations in seconds (``*_s``). Nothing
 here can be part of a cycle, so the collector need not look at it.
 """
 
-from typing import Generic, TypeVar
-
 import msgspec
-
-K = TypeVar("K")
 
 
 class Attempt(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -72,8 +69,8 @@ class Kind(msgspec.Struct, array_like=True, frozen=True, eq=False, gc=False):
     seed: bool
 
 
-class Finished(msgspec.Struct, Generic[K], array_like=True, frozen=True, gc=False):
-    """How a request went, with its kind in the form ``K``. Durations are ``-1`` and token counts ``-1`` where unknown.
+class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How a request went. Durations are ``-1`` and token counts ``-1`` where unknown.
 
     ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
     admission.
@@ -82,7 +79,7 @@ class Finished(msgspec.Struct, Generic[K], array_like=True, frozen=True, gc=Fals
     ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
     """
 
-    kind: K
+    kind: Kind
     request_id: str
     at: float
     attempts: tuple[Attempt, ...]
@@ -106,9 +103,37 @@ class Finished(msgspec.Struct, Generic[K], array_like=True, frozen=True, gc=Fals
     trace_id: str
 
 
-class Packed(Finished[msgspec.Raw], array_like=True, frozen=True, gc=False):
-    """As it travels."""
+class Columns(msgspec.Struct, array_like=True, gc=False):
+    """Outcomes as they travel: ``Outcome``'s fields, a list for each, all of one length.
 
+    ``kinds`` are the encoded kinds met here, once each, and ``kind`` the place of each outcome's among them. Most
+    requests have one attempt, which answered with the request's status: its pool and endpoint are the kind's, and only
+    ``started_s`` and ``took_s`` are its own. The attempts of all others, and what else few requests have, come by
+    place.
+    """
 
-class Outcome(Finished[Kind], array_like=True, frozen=True, gc=False):
-    """As it is read."""
+    kinds: list[bytes]
+    kind: list[int]
+    request_id: list[str]
+    at: list[float]
+    started_s: list[float]
+    took_s: list[float]
+    queue_s: list[float]
+    overhead_s: list[float]
+    ttft_s: list[float]
+    first_to_last_s: list[float]
+    longest_gap_s: list[float]
+    total_s: list[float]
+    prompt_tokens_estimated: list[int]
+    prompt_tokens: list[int]
+    cached_tokens: list[int]
+    completion_tokens: list[int]
+    events: list[int]
+    bytes_in: list[int]
+    bytes_out: list[int]
+    temperature: list[float]
+    conversation: list[str]
+    trace_id: list[str]
+    attempts: dict[int, tuple[Attempt, ...]]
+    pending_calls: dict[int, tuple[str, ...]]
+    capture: dict[int, Capture]

@@ -41,6 +41,7 @@ class KindRow(msgspec.Struct, frozen=True, eq=False):
 
     number: int
     values: tuple[Any, ...]
+    answered: msgspec.Raw  # what an attempt that answered begins with in JSON
 
 
 RequestRow = tuple[KindRow, tuple[Any, ...]]
@@ -55,7 +56,8 @@ def kind_row(kind: Kind, deployment: str) -> KindRow:
     values[_CONSTRAINTS] = _JSON.encode(kind.constraints).decode()
     row = _fit_kind((*values, deployment))
     digest = blake2b(msgspec.msgpack.encode(row), digest_size=8).digest()
-    return KindRow(int.from_bytes(digest) >> 1, row)  # both databases count with a sign
+    answered = b"%b,%b,%b,%b" % tuple(map(_JSON.encode, (kind.pool, kind.endpoint, kind.status, "")))
+    return KindRow(int.from_bytes(digest) >> 1, row, msgspec.Raw(answered))  # both databases count with a sign
 
 
 def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()] = ()) -> Iterable[RequestRow]:
@@ -65,7 +67,7 @@ def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()]
         [kind.number for kind in known],
         batch.request_id,
         batch.at,
-        _JSON.encode_lines(batch.attempts).decode().split("\n")[:-1],
+        _attempts(batch, known),
         batch.queue_s,
         batch.overhead_s,
         batch.ttft_s,
@@ -86,6 +88,15 @@ def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()]
         strict=True,
     )
     return zip(known, facts, strict=True)
+
+
+def _attempts(batch: Batch, known: Iterable[KindRow]) -> list[str]:
+    """Each request's attempts as JSON. Nearly always there is the one that answered."""
+    answered = zip([kind.answered for kind in known], batch.started_s, batch.took_s, strict=True)
+    found = _JSON.encode_lines(zip(answered)).decode().split("\n")[:-1]
+    for place, tried in batch.other_attempts():
+        found[place] = _JSON.encode(tried).decode()
+    return found
 
 
 def checked_of(inspections: Sequence[Inspection | None]) -> Checked:

@@ -15,24 +15,23 @@ from pathlib import Path
 import msgspec
 
 from gateway.model.messages import Apply, Hello, Outcomes, Prepare, Prepared, Stats, ToWorker
-from gateway.model.outcome import Kind, Outcome
+from gateway.model.outcome import Columns, Kind
 
-FIELDS = {
-    "at": 1_700_000_000.0,
-    "total_s": 0.5,
-    "attempts": (),
-    "pending_calls": (),
-    "capture": None,
-}
+EMPTY = {str: "", int: 0, float: 0.0, bool: False}
 
 
-def outcome(worker: int, request_id: str) -> Outcome:
-    """A request that went well."""
-    empty = {str: "", int: 0, float: 0.0, bool: False}
-    kind = {field.name: empty.get(field.type, ()) for field in msgspec.structs.fields(Kind)}
-    fields = {field.name: empty.get(field.type) for field in msgspec.structs.fields(Outcome)} | FIELDS
+def outcomes(worker: int, request_ids: list[str]) -> Columns:
+    """Requests that went well."""
+    kind = {field.name: EMPTY.get(field.type, ()) for field in msgspec.structs.fields(Kind)}
     known = Kind(**kind | {"worker": worker, "pool": "bf16", "result": "ok"})
-    return Outcome(**fields | {"kind": known, "request_id": request_id})
+    number = len(request_ids)
+    columns = {
+        field.name: [EMPTY[field.type.__args__[0]]] * number if field.type.__origin__ is list else {}
+        for field in msgspec.structs.fields(Columns)
+        if field.name != "kinds"
+    }
+    given = {"at": [1_700_000_000.0] * number, "total_s": [0.5] * number, "request_id": request_ids}
+    return Columns([msgspec.msgpack.encode(known)], **columns | given)
 
 
 class Stub:
@@ -54,7 +53,7 @@ class Stub:
     def send_outcomes(self, count, name):
         """Finished requests."""
         index = self.options.index
-        self.send(Outcomes(index, 0, [outcome(index, f"{name}-{os.getpid()}-{n}") for n in range(count)]))
+        self.send(Outcomes(index, 0, outcomes(index, [f"{name}-{os.getpid()}-{n}" for n in range(count)])))
 
     def send_stats(self):
         """Gauges."""

@@ -15,6 +15,7 @@ from gateway.core.quality import Check, FailureClass, Finding, Inspection, Verdi
 from gateway.model.messages import Outcomes, OutcomesArrived
 from gateway.model.outcome import Capture, Outcome
 from tests.unit.control.conftest import outcome
+from tests.unit.dataplane.outcome_values import batches, columns
 
 SECRET = "marmalade-5512-is-nowhere"
 
@@ -41,12 +42,12 @@ KINDS = Kinds()
 
 def batch(*outcomes: Outcome) -> Batch:
     """As the recorder hands them on."""
-    return KINDS.batch([msgspec.msgpack.encode(outcomes)])
+    return KINDS.batch([msgspec.msgpack.encode(made) for made in batches(outcomes)])
 
 
 def arrived(*outcomes: Outcome, dropped: int = 0, captures_dropped: int = 0, worker: int = 0) -> OutcomesArrived:
     """As control reads a worker's message."""
-    message = Outcomes(worker, dropped, list(outcomes), captures_dropped)
+    message = Outcomes(worker, dropped, columns(*outcomes), captures_dropped)
     found = frames.decode_to_control(frames.encode(message)[frames.HEAD_BYTES :])
     assert isinstance(found, OutcomesArrived)
     return found

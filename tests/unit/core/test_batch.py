@@ -9,12 +9,12 @@ import pytest
 from gateway.core import batch as module
 from gateway.core.batch import Batch, ByKind, Kinds, by_column
 from gateway.model.outcome import Attempt, Capture, Kind, Outcome
-from tests.unit.dataplane.outcome_values import make_outcome
+from tests.unit.dataplane.outcome_values import columns, make_outcome
 
 
 def sent(*outcomes: Outcome) -> bytes:
     """As a worker sends them."""
-    return msgspec.msgpack.encode(outcomes)
+    return msgspec.msgpack.encode(columns(*outcomes))
 
 
 def values(outcomes: Sequence[Outcome]) -> list[Any]:
@@ -33,14 +33,14 @@ def different(count: int) -> list[Outcome]:
             if field.type in (str, int, float)
         }
         capture = Capture(b"q", b"a", False) if number % 2 else None
-        attempts = (Attempt("p", "e", number, "", 0.5, 1.5),) * number
+        attempts = (Attempt("p", "e", number, "", 0.5, number + 1.5),) * number
         made.append(make_outcome(**given, capture=capture, attempts=attempts, constraints=(str(number),)))
     return made
 
 
 def test_the_columns_are_the_fields_in_their_order() -> None:
-    """And the time of a token, which is made of two of them."""
-    assert Batch._fields == (*Outcome.__struct_fields__, "per_token_s")
+    """And those that are made of others, or stand for them."""
+    assert Batch._fields == (*Outcome.__struct_fields__, "started_s", "took_s", "per_token_s")
 
 
 def test_each_outcome_keeps_its_own_values() -> None:
@@ -48,6 +48,19 @@ def test_each_outcome_keeps_its_own_values() -> None:
     outcomes = different(7)
     found = Kinds().batch([sent(*outcomes[:3]), sent(), sent(*outcomes[3:])])
     assert values(found.outcomes()) == values(outcomes) == values(by_column(outcomes).outcomes())
+
+
+def test_an_attempt_that_answered_is_known_by_its_kind() -> None:
+    """Only its times are the request's own; all others come by the request's place."""
+    usual, refused = Attempt("p", "p/1", 200, "", 0.25, 0.5), Attempt("p", "p/0", 0, "connect", 0.0, 0.25)
+    tries: list[tuple[Attempt, ...]] = [(usual,), (refused, usual), (), (refused,), (usual,)]
+    made = [make_outcome(pool="p", endpoint="p/1", attempts=tried) for tried in tries]
+    found = Kinds().batch([sent(*made[:2]), sent(*made[2:])])
+    assert dict(found.other_attempts()) == {1: tries[1], 2: tries[2], 3: tries[3]}
+    assert (found.started_s[0], found.took_s[4]) == (0.25, 0.5)
+    assert [outcome.attempts for outcome in found.outcomes()] == tries
+    assert dict(found.only([1, 0, 0, 1, 1]).other_attempts()) == {1: tries[3]}
+    assert not dict(Kinds().batch([sent(made[0])]).other_attempts())
 
 
 def test_outcomes_of_one_kind_share_it() -> None:
@@ -75,10 +88,18 @@ def test_nonsense_is_an_error(nonsense: bytes) -> None:
     """Of the decoder's own kind, whichever part of an outcome it is in."""
     with pytest.raises(msgspec.MsgspecError):
         Kinds().batch([nonsense])
-    (broken,) = msgspec.msgpack.decode(sent(make_outcome()))
-    broken[0] = "no kind"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("kinds", [b"no kind"]), ("kind", [1]), ("kind", [0, 0]), ("at", []), ("capture", {1: Capture(b"", b"", False)})],
+)
+def test_columns_that_do_not_fit_are_an_error(field: str, value: Any) -> None:
+    """Nobody may take one request's value for another's."""
+    broken = columns(make_outcome())
+    setattr(broken, field, value)
     with pytest.raises(msgspec.MsgspecError):
-        Kinds().batch([msgspec.msgpack.encode([broken])])
+        Kinds().batch([msgspec.msgpack.encode(broken)])
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class Plane:
         async with asyncio.timeout(5):
             while len(self.outcomes) < count:
                 batch, _ = self.worker.outcomes.take()
-                self.outcomes += map(opened, batch)
+                self.outcomes += opened(batch)
                 await asyncio.sleep(0.005)
         return self.outcomes[count - 1]
 

@@ -1,13 +1,15 @@
 """Exactly one outcome per request, whatever the order of events; what a stage never reached stays empty."""
 
-import msgspec
 import pytest
+from msgspec.structs import astuple
 
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.dataplane.kinds import PackedKinds
+from gateway.dataplane.outcomes import Tried
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Result
-from tests.unit.dataplane.outcome_values import opened
+from gateway.model.outcome import Attempt
+from tests.unit.dataplane.outcome_values import recorded
 from tests.unit.dataplane.parts import Client, attempt_of, generation_of, pool_of, table_of
 
 
@@ -64,7 +66,8 @@ def test_a_refusal_that_cannot_be_written_ends_all_the_same(monkeypatch: pytest.
 def test_an_outcome_of_a_request_that_reached_nothing() -> None:
     """Unknown is empty or -1, never a made-up number."""
     made, _, _ = exchange()
-    outcome = opened(outcome_of(made, PackedKinds(2).of(made, Result.UNAUTHORIZED, 401), 10.5))
+    kind = PackedKinds(2).of(made, Result.UNAUTHORIZED, 401)
+    outcome = recorded(outcome_of(made, kind, 401, 10.5))
     assert (outcome.request_id, outcome.kind.generation, outcome.kind.worker, outcome.kind.api) == ("r-1", 4, 2, "chat")
     assert (outcome.kind.bucket, outcome.kind.pool, outcome.kind.rule, outcome.kind.tenant) == ("", "", "", "")
     assert (outcome.ttft_s, outcome.overhead_s, outcome.prompt_tokens, outcome.total_s) == (-1.0, -1.0, -1, 0.5)
@@ -75,9 +78,28 @@ def test_the_wait_in_the_queue_is_no_overhead() -> None:
     """Queue wait and the gateway's own time are told apart."""
     made, _, _ = exchange()
     made.began_at, made.queued_at, made.admitted_at = 10.1, 10.2, 12.2
-    outcome = outcome_of(made, msgspec.Raw(), 13.0)
+    outcome = outcome_of(made, b"", 200, 13.0)
     assert abs(outcome.queue_s - 2.0) < 1e-9
     assert abs(outcome.overhead_s - 0.1) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        [],
+        [Attempt("p", "p/0", 200, "", 0.25, 0.5)],
+        [Attempt("p", "p/0", 201, "", 0.25, 0.5)],
+        [Attempt("p", "p/0", 200, "error_event", 0.25, 0.5)],
+        [Attempt("q", "q/0", 0, "connect", 0.0, 0.25), Attempt("p", "p/0", 200, "", 0.25, 0.5)],
+    ],
+)
+def test_attempts_reach_control_as_they_were(tried: list[Attempt]) -> None:
+    """However they travel: only the times of one that answered are its own."""
+    made, _, _ = exchange()
+    made.attempts = [Tried(*astuple(one)) for one in tried]
+    ended = outcome_of(made, PackedKinds(0).of(made, Result.OK, 200), 200, 11.0)
+    assert (ended.attempts is None) is (tried == [Attempt("p", "p/0", 200, "", 0.25, 0.5)])
+    assert recorded(ended).attempts == tuple(tried)
 
 
 def test_the_queue_deadline_sheds_only_what_still_waits() -> None:

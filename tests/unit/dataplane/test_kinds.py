@@ -10,10 +10,11 @@ from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import Generation
 from gateway.dataplane.identity import Caller
 from gateway.dataplane.kinds import PackedKinds
+from gateway.dataplane.outcomes import Tried
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result, Structured, ToolUse
 from gateway.model.facts import Facts, Profile, Sampling
-from gateway.model.outcome import Attempt, Kind
+from gateway.model.outcome import Kind
 from gateway.model.table import Tenant
 from tests.unit.dataplane.parts import Client, generation_of, pool_of, table_of
 
@@ -69,14 +70,14 @@ def served(**changed: Any) -> Exchange:
         facts=facts,
         profile=profile,
         decision=decision,
-        attempts=[Attempt(changed.get("pool", "p"), changed.get("endpoint", "p/0"), 200, "", 0.0, 1.0)],
+        attempts=[Tried(changed.get("pool", "p"), changed.get("endpoint", "p/0"), 200, "", 0.0, 1.0)],
         usage=AnswerInfo(1, 2, 3, changed.get("finish_reason", "stop"), None, True),
         failure=changed.get("failure", ""),
         error_code=changed.get("error_code", ""),
     )
 
 
-def kind_of(packed: msgspec.Raw) -> dict[str, Any]:
+def kind_of(packed: bytes) -> dict[str, Any]:
     return msgspec.structs.asdict(msgspec.msgpack.decode(packed, type=Kind))
 
 
@@ -139,7 +140,7 @@ def test_whatever_a_kind_holds_makes_another() -> None:
     ends += [(exchange(), Result.OK, 200), (exchange(facts=Facts(Api.CHAT, "m", stream=True)), Result.OK, 200)]
     packed = [kinds.of(*end) for end in ends]
     assert packed == [PackedKinds(0).of(*end) for end in ends] == [kinds.of(*end) for end in ends]
-    assert len({bytes(one) for one in packed}) == len(ends)
+    assert len(set(packed)) == len(ends)
 
 
 def test_another_generation_begins_anew() -> None:

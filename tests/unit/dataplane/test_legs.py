@@ -9,9 +9,9 @@ from gateway.core.answer import AnswerInfo
 from gateway.core.mirror import Event
 from gateway.dataplane.exchange import Exchange, Taking
 from gateway.dataplane.legs import Sink, baseline_of, fields_of, leg_exchange, leg_of, request_of
+from gateway.dataplane.outcomes import Tried
 from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts
-from gateway.model.outcome import Attempt
 from gateway.model.pair import Leg
 from gateway.model.proving import Shadow
 from gateway.wire.http import AnswerHead
@@ -22,11 +22,11 @@ from tests.unit.dataplane.plane import chunk, event
 RULE = Shadow("s", lambda _: True, "always", 1.0, "m", "cand", "base")
 
 
-def attempt(pool: str = "base", failure: str = "", status: int = 200) -> Attempt:
-    return Attempt(pool, f"{pool}/0", status, failure, 0.5, 2.0)
+def attempt(pool: str = "base", failure: str = "", status: int = 200) -> Tried:
+    return Tried(pool, f"{pool}/0", status, failure, 0.5, 2.0)
 
 
-def ended(*attempts: Attempt, failure: str = "", answer: bytes = b"words", most: int = 100, **more: Any) -> Any:
+def ended(*attempts: Tried, failure: str = "", answer: bytes = b"words", most: int = 100, **more: Any) -> Any:
     """An exchange at its end, as far as legs look at it."""
     capture = Taking(b"", most)
     capture.add(answer)

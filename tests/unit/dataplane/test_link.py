@@ -12,7 +12,7 @@ from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.starts import StartCounts
 from gateway.model.messages import Apply, Endpoints, Feedback, Prepare, Rollouts, Stats, ToControl, ToWorker
 from gateway.model.outcome import Capture
-from tests.unit.dataplane.outcome_values import make_outcome
+from tests.unit.dataplane.outcome_values import ended, make_outcome
 
 DECODER = msgspec.msgpack.Decoder(ToControl)
 
@@ -135,15 +135,15 @@ async def test_outcomes_wait_for_a_control_that_is_away(tmp_path: Path) -> None:
     """Buffered while nobody listens, sent in order when control is back, drops included."""
     side = Side(tmp_path / "s")
     for index in range(1200):
-        side.outcomes.add(make_outcome(request_id=str(index)))
+        side.outcomes.add(ended(make_outcome(request_id=str(index))))
     side.outcomes.dropped = 5
     side.link.say(Feedback(3, 1.0, "t", "r", "bad", 0.0))
     control = await Control(tmp_path / "s").start()
     async with asyncio.timeout(5):
-        while sum(len(one.batch) for one in control.heard if type(one).__name__ == "Outcomes") < 1200:
+        while sum(len(one.batch.kind) for one in control.heard if type(one).__name__ == "Outcomes") < 1200:
             await asyncio.sleep(0.005)
     batches = await control.until("Outcomes")
-    assert [outcome.request_id for batch in batches for outcome in batch.batch] == [str(i) for i in range(1200)]
+    assert [request_id for batch in batches for request_id in batch.batch.request_id] == [str(i) for i in range(1200)]
     assert sum(batch.dropped for batch in batches) == 5
     assert [word.label for word in await control.until("Feedback")] == ["bad"]
     side.stop()
@@ -169,10 +169,10 @@ async def test_the_last_outcomes_are_sent_before_the_end(tmp_path: Path) -> None
     side = Side(tmp_path / "s")
     await control.until("Hello")
     side.tasks[1].cancel()
-    side.outcomes.add(make_outcome(request_id="last"))
+    side.outcomes.add(ended(make_outcome(request_id="last")))
     await side.link.finish(2.0)
     batches = await control.until("Outcomes")
-    assert batches[-1].batch[0].request_id == "last"
+    assert batches[-1].batch.request_id == ["last"]
     side.stop()
     control.stop()
 
@@ -204,13 +204,13 @@ async def test_a_record_that_cannot_be_sent_does_not_keep_back_the_others(tmp_pa
     control = await Control(tmp_path / "s").start()
     side = Side(tmp_path / "s")
     await control.until("Hello")
-    side.outcomes.add(make_outcome(request_id="\ud800"))
+    side.outcomes.add(ended(make_outcome(request_id="\ud800")))
     async with asyncio.timeout(5):
         while not side.errors:
             await asyncio.sleep(0.005)
-    side.outcomes.add(make_outcome(request_id="good"))
+    side.outcomes.add(ended(make_outcome(request_id="good")))
     (sent,) = await control.until("Outcomes")
-    assert [outcome.request_id for outcome in sent.batch] == ["good"]
+    assert sent.batch.request_id == ["good"]
     side.stop()
     control.stop()
 
@@ -220,11 +220,15 @@ async def test_texts_given_up_for_room_are_told_once(tmp_path: Path) -> None:
     side = Side(tmp_path / "s")
     side.outcomes = side.link._outcomes = OutcomeBuffer(capture_most=10)
     for name in ("kept", "stripped", "stripped too"):
-        side.outcomes.add(make_outcome(request_id=name, capture=Capture(b"12345", b"678", False)))
+        side.outcomes.add(ended(make_outcome(request_id=name, capture=Capture(b"12345", b"678", False))))
     control = await Control(tmp_path / "s").start()
     (first,) = await control.until("Outcomes")
-    assert ([one.capture is None for one in first.batch], first.captures_dropped) == ([False, True, True], 2)
-    side.outcomes.add(make_outcome(request_id="later"))
+    assert (first.batch.request_id, list(first.batch.capture), first.captures_dropped) == (
+        ["kept", "stripped", "stripped too"],
+        [0],
+        2,
+    )
+    side.outcomes.add(ended(make_outcome(request_id="later")))
     _, second = await control.until("Outcomes", 2)
     assert second.captures_dropped == 0
     side.stop()

@@ -18,12 +18,12 @@ from gateway.dataplane import shadow as module
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.identity import Caller
 from gateway.dataplane.mirrored import NOISE, Job
+from gateway.dataplane.outcomes import Tried
 from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.shadow import Mirror
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
 from gateway.model.facts import Facts
-from gateway.model.outcome import Attempt
 from gateway.model.proving import Evidence, Shadow
 from gateway.model.table import Tenant
 from gateway.wire.wheel import Wheel
@@ -108,7 +108,7 @@ class Rig:
     def end(self, exchange: Exchange, result: Result = Result.OK, failure: str = "", pool: str = "base") -> None:
         """The pool's answer to a client's request or a leg is over."""
         pool = exchange.decision.pools[0] if exchange.mirrored and exchange.decision else pool
-        exchange.attempts.append(Attempt(pool, f"{pool}/0", 200, failure, 0.0, 1.0))
+        exchange.attempts.append(Tried(pool, f"{pool}/0", 200, failure, 0.0, 1.0))
         exchange.failure = failure
         if exchange.capture is not None:
             exchange.capture.add(b"answer")

@@ -122,7 +122,7 @@ async def test_what_a_drain_cuts_off_is_recorded(make: Make, first: Upstream) ->
     plane.stop_event.set()
     await asyncio.wait_for(plane.task, 5)
     batch, _ = plane.worker.outcomes.take()
-    assert [(outcome.kind.result, outcome.kind.pool) for outcome in map(opened, batch)] == [("client_cancelled", "a")]
+    assert [(outcome.kind.result, outcome.kind.pool) for outcome in opened(batch)] == [("client_cancelled", "a")]
     (view,) = plane.worker.fleet.views.values()
     assert (view.inflight, plane.worker.board.inflight(view.row)) == (0, 0)
     writer.close()

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
-from gateway.core.batch import by_column
+from gateway.core.batch import Kinds, by_column
 from gateway.model.outcome import Attempt, Kind
 from gateway.store import recording as module
 from gateway.store.recording import REFRESH_S, RequestInserter, kind_row, rows_of
 from gateway.store.records import Filter, page
 from gateway.store.tables import request_facts, request_kinds
-from tests.unit.dataplane.outcome_values import make_outcome
+from tests.unit.dataplane.outcome_values import columns, make_outcome
 from tests.unit.store.outcome_rows import Record, put, row_of
 
 
@@ -94,6 +94,19 @@ def test_a_name_may_hold_any_character(engine: Engine) -> None:
     put(engine, *(Record(make_outcome(attempts=one)) for one in attempts))
     found = [msgspec.json.decode(row["attempts"])[0][0] for row in page(engine, Filter())]
     assert found == [one[0].pool for one in reversed(attempts)]
+
+
+def test_the_attempt_that_answered_is_stored_as_any_other(engine: Engine) -> None:
+    """Its JSON is made in part once a kind; a reader sees no difference."""
+    tried = (Attempt('odd "pool"', "e/0", 200, "", 0.25, 1e-7),)
+    made = make_outcome(pool='odd "pool"', endpoint="e/0", attempts=tried)
+    other = make_outcome(attempts=tried * 2)
+    travelled = Kinds().batch([msgspec.msgpack.encode(columns(made, other, made))])
+    assert travelled.attempts == [None, tried * 2, None]
+    RequestInserter(engine).add(list(rows_of(travelled, [kind_row(kind, "") for kind in travelled.kind])))
+    found = [msgspec.json.decode(row["attempts"], type=tuple[Attempt, ...]) for row in page(engine, Filter())]
+    assert found == [tried, tried * 2, tried]
+    assert page(engine, Filter())[0]["attempts"] == msgspec.json.encode(tried).decode()
 
 
 def test_a_batch_is_one_row_each(engine: Engine) -> None:
