@@ -23,4 +23,6 @@ def decoded(body: bytes, coding: bytes, most: int) -> bytes:
         raise ApiError(413, "request_too_large", f"The decoded body is larger than {most} bytes.")
     if not decoder.eof:
         raise ApiError(400, "invalid_encoding", "The compressed body ends early.")
+    if decoder.unused_data:  # dropped, a part of the request would be missing and nobody would know
+        raise ApiError(400, "invalid_encoding", "The compressed body goes on behind its end; send it as one stream.")
     return plain

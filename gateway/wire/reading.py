@@ -171,12 +171,16 @@ class RequestReader:
                 long = length > LONG_BYTES
                 self._framed_by_length = True
             elif name == b"transfer-encoding":
+                if value.strip().lower() != b"chunked":  # the parser looks at the last coding alone
+                    raise ApiError(400, "bad_request", "The only transfer coding here is 'chunked'.", close=True)
                 long = True
             elif name == b"expect":
                 expect = value.strip().lower()
         if long:
             self._leave(self._headers)
-        if expect == b"100-continue":
+        if expect and self._parser.get_http_version() == "1.0":
+            pass  # an older client does not know interim answers (RFC 9110 §10.1.1)
+        elif expect == b"100-continue":
             self._go_on()
         elif expect:
             raise ApiError(417, "expectation_failed", "Only 'Expect: 100-continue' is supported.", close=True)
@@ -196,7 +200,7 @@ class RequestReader:
         parser = self._parser
         head = Head(
             parser.get_method(),
-            self._target,
+            self._target if self._target.startswith(b"/") else _origin_form(self._target),
             [pair for pair in self._headers if pair[0] not in _FRAMING],
             http11=parser.get_http_version() == "1.1",
             keep_alive=parser.should_keep_alive(),
@@ -229,3 +233,14 @@ class RequestReader:
     def _too_large(self) -> ApiError:
         limit = self._limits.max_body_bytes
         return ApiError(413, "request_too_large", f"The request body is larger than {limit} bytes.", close=True)
+
+
+def _origin_form(target: bytes) -> bytes:
+    """Path and query of a target in absolute form, which a server must take too (RFC 9112 §3.2.2); any other as it is.
+    Whom it names does not count: like the Host field it is the client's word."""
+    scheme, found, rest = target.partition(b"://")
+    if not found or scheme.lower() not in (b"http", b"https"):
+        return target
+    ends = [at for at in (rest.find(b"/"), rest.find(b"?")) if at >= 0]
+    path = rest[min(ends) :] if ends else b""
+    return path if path.startswith(b"/") else b"/" + path

@@ -254,7 +254,9 @@ def models(world: World) -> None:
 
 def audio(world: World) -> None:
     """A transcription is routed by the form's model."""
-    heard: Any = world.client().audio.transcriptions.create(model=world.model, file=("a.wav", b"0" * 64_000))
+    heard: Any = world.client().audio.transcriptions.create(
+        model=world.model, file=("a.wav", b"0" * 64_000), timestamp_granularities=["word", "segment"]
+    )
     assert heard.text
 
 

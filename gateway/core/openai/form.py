@@ -1,7 +1,8 @@
 """Multipart forms (RFC 7578), as audio uploads use them: finds short fields without touching the file's bytes.
 
 A form is refused where two parsers could disagree: a repeated field, an extended (``name*``) or missing name, a header
-that does not parse. ``spans`` also serves the edit of ``model`` (``gateway.core.edit``).
+that does not parse. A name that ends in ``[]`` is a list by custom, OpenAI's SDKs send one field for each item, and the
+gateway reads none of them. ``spans`` also serves the edit of ``model`` (``gateway.core.edit``).
 """
 
 import re
@@ -25,7 +26,8 @@ def boundary_of(content_type: str) -> bytes:
 
 
 def spans(body: bytes, boundary: bytes) -> dict[str, tuple[int, int]]:
-    """Start and end of every field's value in ``body``. ``ApiError`` 400 for a form that is cut, repeated or odd."""
+    """Start and end of every field's value in ``body``; of a list the last item's. ``ApiError`` 400 for a form that is
+    cut, repeated or odd."""
     fields: dict[str, tuple[int, int]] = {}
     delimiter = b"\r\n" + boundary
     at = 0 if body.startswith(boundary) else body.find(delimiter) + 2
@@ -46,7 +48,7 @@ def spans(body: bytes, boundary: bytes) -> dict[str, tuple[int, int]]:
         if end < 0:
             raise _bad("the last part does not end")
         name = _name(body[line_end:head_end])
-        if name in fields:
+        if name in fields and not name.endswith("[]"):
             raise ApiError(
                 400, "duplicate_key", f"The form names the field {name[:64]!r} more than once.", param=name[:64]
             )

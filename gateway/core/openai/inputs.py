@@ -6,11 +6,13 @@ sends instead of text count as one byte each, so that bytes stay an upper bound 
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from gateway.core.openai import gather, output
 from gateway.core.openai.chat import read_chat
 from gateway.core.openai.fields import flag, items, model_of, wrong
+from gateway.core.openai.messages import read_messages
 from gateway.core.openai.parse import Json
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Structured
@@ -137,7 +139,7 @@ def read_embeddings(body: Json, session: bytes | None) -> Reading:
     """``input`` in its four forms, or ``messages`` as vLLM takes them."""
     model_of(body)
     if body.get("input") is None and body.get("messages") is not None:
-        return _as_conversation(Api.EMBEDDINGS, body, session)
+        return _as_conversation(Api.EMBEDDINGS, read_chat, body, session)
     inputs = _needed(body, "input")
     return _reading(
         Api.EMBEDDINGS, body, inputs, session, user=inputs.parts[0] if inputs.parts else "", output_tokens=0
@@ -178,10 +180,10 @@ def read_score(body: Json, session: bytes | None) -> Reading:
 
 
 def read_tokenize(body: Json, session: bytes | None) -> Reading:
-    """``prompt`` (vLLM), ``content`` (llama.cpp) or ``messages``."""
+    """``prompt`` (vLLM), ``content`` (llama.cpp) or ``messages``; with ``system`` beside them they are Anthropic's."""
     model_of(body)
     if body.get("messages") is not None:
-        return _as_conversation(Api.TOKENIZE, body, session)
+        return _as_conversation(Api.TOKENIZE, read_messages if "system" in body else read_chat, body, session)
     inputs = _Inputs()
     inputs.take(body.get("prompt"), "prompt")
     inputs.take(body.get("content"), "content")
@@ -204,8 +206,10 @@ def read_speech(body: Json, session: bytes | None) -> Reading:
     return _reading(Api.AUDIO, body, inputs, session, user="", output_tokens=0)
 
 
-def _as_conversation(api: Api, body: Json, session: bytes | None) -> Reading:
-    reading = read_chat(body, session)
+def _as_conversation(
+    api: Api, read: Callable[[Json, bytes | None], Reading], body: Json, session: bytes | None
+) -> Reading:
+    reading = read(body, session)
     facts = dataclasses.replace(reading.facts, api=api, stream=False, max_output_tokens=0)
     return Reading(facts, reading.texts)
 

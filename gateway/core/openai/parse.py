@@ -66,7 +66,7 @@ def _invalid(body: bytes, error: orjson.JSONDecodeError) -> ApiError:
         return ApiError(400, "invalid_json", "The request body is empty; a JSON object is needed.")
     reason = error.msg.split(":", 1)[0]
     if "depth" in reason or "ecursion" in reason:
-        return ApiError(400, "invalid_json", f"The request body is nested too deeply (at byte {error.pos}).")
+        return ApiError(400, "too_deep", f"The request body is nested too deeply (at byte {error.pos}).")
     place = f"line {error.lineno}, column {error.colno}"
     return ApiError(400, "invalid_json", f"The request body is not valid JSON: {reason} at {place}.")
 
@@ -109,7 +109,7 @@ def _refuse_repeats(body: bytes) -> None:
     try:
         top = _PAIR_DECODER.decode(body.decode())
     except RecursionError:
-        raise ApiError(400, "invalid_json", "The request body is nested too deeply.") from None
+        raise ApiError(400, "too_deep", "The request body is nested too deeply.") from None
     if isinstance(top, _Repeated):
         raise _repeated(top.key, top.key)
     for field in _READ_FIELDS.intersection(top):

@@ -8,6 +8,7 @@ _POST = {
     "/v1/embeddings": Api.EMBEDDINGS,
     "/v1/responses": Api.RESPONSES,
     "/v1/messages": Api.MESSAGES,
+    "/v1/messages/count_tokens": Api.TOKENIZE,
     "/v1/rerank": Api.RERANK,
     "/v2/rerank": Api.RERANK,
     "/rerank": Api.RERANK,

@@ -24,11 +24,14 @@ def test_supported_codings(coding: bytes, body: bytes) -> None:
         (b"br", b"x", 415),
         (b"gzip", b"not gzip", 400),
         (b"gzip", gzip.compress(b"hello")[:-4], 400),
+        (b"gzip", gzip.compress(b"hel") + gzip.compress(b"lo"), 400),
+        (b"deflate", zlib.compress(b"hello") + b"more", 400),
         (b"gzip", gzip.compress(b"x" * 10_000_000), 413),
     ],
 )
 def test_refusals(coding: bytes, body: bytes, status: int) -> None:
-    """Unknown, broken, cut off, or a bomb: the right status, and never more than the limit in memory."""
+    """Unknown, broken, cut off, with more behind the end, or a bomb: the right status, and never more than the limit in
+    memory."""
     with pytest.raises(ApiError) as refused:
         decoded(body, coding, 1000)
     assert refused.value.status == status

@@ -138,3 +138,45 @@ def test_a_long_body_needs_leave(framing: bytes, asks: bool) -> None:
     else:
         subject.feed(head)
     assert said == (["asked"] if asks else ["go on"])
+
+
+@pytest.mark.parametrize(
+    "coding", [b"gzip, chunked", b"identity, chunked", b",chunked", b"gzip\r\nTransfer-Encoding: chunked"]
+)
+def test_a_coding_that_is_not_taken_off_is_refused(coding: bytes) -> None:
+    """Read as if it were not there, the body would be another than the one that was sent."""
+    subject, got = reader()
+    with pytest.raises(ApiError) as refused:
+        subject.feed(b"POST /a HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: %b\r\n\r\n1\r\nx\r\n0\r\n\r\n" % coding)
+    assert (refused.value.status, refused.value.close, got) == (400, True, [])
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"http://g/v1/models?x=1", b"/v1/models?x=1"),
+        (b"HTTPS://g:8443/v1/models", b"/v1/models"),
+        (b"http://g", b"/"),
+        (b"http://g?x=/1", b"/?x=/1"),
+        (b"/http://g/a", b"/http://g/a"),
+        (b"*", b"*"),
+        (b"ftp://g/a", b"ftp://g/a"),
+    ],
+)
+def test_absolute_targets(target: bytes, path: bytes) -> None:
+    """A client that takes the gateway for its proxy means the same path."""
+    subject, got = reader()
+    subject.feed(b"OPTIONS %b HTTP/1.1\r\nHost: g\r\n\r\n" % target)
+    assert [request.target for request in got] == [path]
+
+
+@pytest.mark.parametrize(("version", "interim"), [(b"1.1", 1), (b"1.0", 0)])
+def test_an_older_client_gets_no_interim_answer(version: bytes, interim: int) -> None:
+    """It would take 100 for the answer, so its expectation is ignored (RFC 9110 §10.1.1)."""
+    promised: list[bool] = []
+    got: list[Request] = []
+    subject = RequestReader(
+        ReadLimits(), lambda: 1.0, whole=got.append, go_on=lambda: promised.append(True), leave=lambda _: None
+    )
+    subject.feed(b"POST /a HTTP/%b\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" % version)
+    assert (len(promised), [request.body for request in got]) == (interim, [b"hi"])

@@ -102,6 +102,14 @@ def test_a_repeated_field_is_refused() -> None:
     assert (caught.value.code, caught.value.param) == ("duplicate_key", "model")
 
 
+def test_a_list_is_several_fields_of_one_name() -> None:
+    """OpenAI's SDKs send ``timestamp_granularities[]`` once for each item; a list's name is no other field's."""
+    body = part("stamps[]", b"word") + part("model", b"whisper") + part("stamps[]", b"segment") + END
+    assert form.field(body, form.spans(body, BOUNDARY)["model"], "model") == "whisper"
+    with pytest.raises(ApiError):
+        form.spans(part("model", b"cheap") + part("model[]", b"x") + part("model", b"dear") + END, BOUNDARY)
+
+
 def test_field_limits() -> None:
     """Fields are short text; a file under a field's name is refused, an absent field is None."""
     assert form.field(b"x", None, "model") is None

@@ -89,6 +89,16 @@ def test_conversations_in_place_of_text(api: Api) -> None:
     assert (found.facts.max_output_tokens, found.facts.stream) == (0, False)
 
 
+def test_tokens_of_anthropics_messages() -> None:
+    """/v1/messages/count_tokens: the system text stands beside the messages, and counts."""
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "found"}
+    messages = [{"role": "user", "content": "hi"}, {"role": "user", "content": [result]}]
+    found = reading(Api.TOKENIZE, system="be brief", messages=messages, tools=[{"name": "f", "input_schema": {}}])
+    assert (found.facts.api, found.texts.system, found.texts.user) == (Api.TOKENIZE, "be brief", "hi")
+    assert found.facts.tools == ("f",)
+    assert {"be brief", "hi", "found"} <= set(found.texts.parts)
+
+
 def test_rerank() -> None:
     """A context holds the query and one document."""
     found = reading(Api.RERANK, query="which?", documents=["short", {"text": "a longer one"}, {"image": "data:"}])

@@ -147,7 +147,7 @@ def test_empty_body() -> None:
 def test_deep_nesting_is_refused(depth: int) -> None:
     """Nesting cannot exhaust the stack: past the cap it is a 400 in words (B107)."""
     error = refused(b'{"x":' + b"[" * depth + b"]" * depth + b"}")
-    assert error.code == "invalid_json"
+    assert error.code == "too_deep"
     assert "deep" in error.message
 
 

@@ -14,6 +14,7 @@ from gateway.model.enums import Api
         ("/v1/embeddings", Api.EMBEDDINGS),
         ("/v1/responses", Api.RESPONSES),
         ("/v1/messages", Api.MESSAGES),
+        ("/v1/messages/count_tokens", Api.TOKENIZE),
         ("/v1/rerank", Api.RERANK),
         ("/v1/score", Api.SCORE),
         ("/tokenize", Api.TOKENIZE),
