@@ -170,12 +170,13 @@ class Reloader:
         self._tried = msgspec.structs.replace(found, extra=self._extra)
 
     async def _take_up(self, source: Snapshot, *, anew: bool) -> None:
-        before = self._publisher.current
+        before, loaded = self._publisher.current, None
         try:
             loaded = await asyncio.to_thread(self._load, source)
             publication = await self._publisher.publish(loaded.document, loaded.digest, anew=anew)
         except PolicyRejectedError as error:
-            self._tell(ReloadResult.REJECTED, "the policy has errors", error.findings)
+            findings = error.findings if loaded is None else loaded.placed(error.findings)
+            self._tell(ReloadResult.REJECTED, "the policy has errors", findings)
         except RefusedError as error:
             self._retry_in_s = REFUSED_RETRY_S
             self._tell(ReloadResult.REFUSED, str(error))

@@ -157,7 +157,7 @@ class Reading:
 
 @dataclass(init=False, unsafe_hash=True)
 class Principal:
-    """Who calls. ``trusted``: may send hints in headers (task, session); ``slot``: row of the shared usage board."""
+    """Who calls. ``trusted``: may name the task of a request; ``slot``: row of the shared usage board."""
 
     tenant: Final[str]
     tier: Final[str]

@@ -6,15 +6,15 @@ layout. Called by control's reload and by the CLI.
 """
 
 import hashlib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
 
 import msgspec
 import orjson
 from pydantic import ValidationError
 
 from gateway.errors import PolicyError, PolicyRejectedError
-from gateway.policy.compile import table_of
+from gateway.policy.compile import DOCUMENT, table_of
 from gateway.policy.document import Snapshot, snapshot
 from gateway.policy.findings import explain_rejection
 from gateway.policy.hardware import check_hardware
@@ -23,13 +23,16 @@ from gateway.policy.reach import check_reach
 from gateway.policy.references import check_references
 from gateway.policy.schema import Policy
 from gateway.policy.secret import unresolved
-from gateway.policy.tree import Tree
+from gateway.policy.tree import Path, Place, Tree, dotted
+
+REFERENCES = ("env:", "file:", "sha256:")
 
 
 class Loaded(msgspec.Struct, frozen=True):
     """A good policy.
 
-    ``document``: canonical JSON; ``digest``: its SHA-256 in hex; ``files``: those it was read from.
+    ``document``: canonical JSON; ``digest``: its SHA-256 in hex; ``files``: those it was read from; ``secrets``: where
+    each reference to a secret stands, by its dotted path.
     """
 
     document: bytes
@@ -37,11 +40,20 @@ class Loaded(msgspec.Struct, frozen=True):
     warnings: tuple[PolicyError, ...]
     files: tuple[str, ...]
     fingerprint: str
+    secrets: Mapping[str, Place]
+
+    def placed(self, findings: Iterable[PolicyError]) -> tuple[PolicyError, ...]:
+        """Findings about the document, such as a secret that cannot be read, at the places where people wrote it."""
+        return _ordered([self._placed(finding) for finding in findings], self.files)
+
+    def _placed(self, finding: PolicyError) -> PolicyError:
+        place = self.secrets.get(finding.message.partition(": ")[0]) if finding.file == DOCUMENT else None
+        return finding if place is None else place.finding(finding.message, finding.mend, finding.severity)
 
 
-def load(path: Path | str) -> Loaded:
+def load(path: FilePath | str) -> Loaded:
     """Read and check the policy at ``path`` (file or folder). Raises ``PolicyRejectedError`` with all findings."""
-    return load_snapshot(snapshot(Path(path)))
+    return load_snapshot(snapshot(FilePath(path)))
 
 
 def load_snapshot(source: Snapshot) -> Loaded:
@@ -53,7 +65,9 @@ def load_snapshot(source: Snapshot) -> Loaded:
     digest = hashlib.sha256(document).hexdigest()
     findings += check_reach(policy, table_of(policy, digest, 0, {}, unresolved), tree)
     _refuse_errors(findings, files)
-    return Loaded(document, digest, _ordered(findings, files), files, source.fingerprint)
+    return Loaded(
+        document, digest, _ordered(findings, files), files, source.fingerprint, dict(_secrets(tree.data, (), tree))
+    )
 
 
 def read_policy(source: Snapshot) -> tuple[Policy, Tree, tuple[str, ...]]:
@@ -65,6 +79,18 @@ def read_policy(source: Snapshot) -> tuple[Policy, Tree, tuple[str, ...]]:
     except ValidationError as error:
         raise PolicyRejectedError(_ordered(explain_rejection(error, tree), files)) from None
     return policy, tree, files
+
+
+def _secrets(value: object, path: Path, tree: Tree) -> Iterator[tuple[str, Place]]:
+    """Every reference to a secret below ``path``, with its place."""
+    if isinstance(value, str) and value.startswith(REFERENCES):
+        yield dotted(path), tree.place(path)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _secrets(inner, (*path, key), tree)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _secrets(inner, (*path, index), tree)
 
 
 def _refuse_errors(findings: Sequence[PolicyError], files: tuple[str, ...]) -> None:

@@ -104,6 +104,7 @@ class _Checker:
                 )
 
     def pools(self) -> None:
+        self._endpoints()
         aliases = {alias: name for name, model in self.policy.models.items() for alias in model.aliases}
         for name, pool in self.policy.pools.items():
             path: Path = ("pools", name, "model")
@@ -113,6 +114,16 @@ class _Checker:
                 for adapter in pool.adapters or ():
                     known = self.policy.models[pool.model].adapters
                     self._known(("pools", name, "adapters", adapter), adapter, known, f"adapter of {pool.model}")
+
+    def _endpoints(self) -> None:
+        """One runtime computes in one precision, so two pools that differ in it are not at one address."""
+        first: dict[str, str] = {}
+        for name, pool in self.policy.pools.items():
+            for index, url in enumerate(pool.endpoints):
+                other = first.setdefault(url, name)
+                if self.policy.pools[other].precision != pool.precision:
+                    message = f"{url} is an endpoint of pool {other!r} too, which declares another precision"
+                    self._say(("pools", name, "endpoints", index), message, "one of them is wrong", "warning")
 
     def tenants(self) -> None:
         granted = self.policy.classify.tools.grants
@@ -235,6 +246,15 @@ class _Checker:
                 self._known(("guards", name, "check"), guard.check, [check.value for check in Check], "check")
 
     def oversight(self) -> None:
+        tiers = self.policy.gateway.queue.tiers
+        self._all_known(("gateway", "queue", "tiers"), tiers, self._tiers, "tenant's tier")
+        approvers = sum(operator.role == "approver" for operator in self.policy.operators)
+        for index, rollout in enumerate(self.policy.rollouts):
+            needed = rollout.promote.approvals
+            if needed > approvers:
+                message = f"{rollout.name!r} waits for {needed} approvals, and {approvers} people may give one"
+                mend = "name as many under operators, with role: approver; without them it is never promoted"
+                self._say(("rollouts", index, "promote", "approvals"), message, mend, "warning")
         self._unique("notify", [webhook.name for webhook in self.policy.notify])
         self._unique("operators", [operator.name for operator in self.policy.operators])
         for tenant in self.policy.records.samples.tenants:

@@ -1,7 +1,7 @@
 """YAML as plain data in which every value still knows its file, line and column.
 
 The core schema of YAML 1.2: only ``true`` and ``false`` are truth values, so ``off``, ``no`` and dates stay text.
-Tags are refused, duplicate keys are refused, anchors and ``<<`` work, and expansion is bounded. Called by ``load``.
+Tags beyond it and duplicate keys are refused, anchors and ``<<`` work, and expansion is bounded. Called by ``load``.
 """
 
 import re

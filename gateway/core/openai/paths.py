@@ -2,7 +2,7 @@
 
 from gateway.model.enums import Api
 
-_POST = {
+PATHS = {
     "/v1/chat/completions": Api.CHAT,
     "/v1/completions": Api.COMPLETIONS,
     "/v1/embeddings": Api.EMBEDDINGS,
@@ -26,7 +26,7 @@ _MODELS = "/v1/models"
 def api_of(method: str, path: str) -> Api | None:
     """The API of a request, or None when no such path is served with that method. ``path`` carries no query."""
     if method == "POST":
-        return _POST.get(path)
+        return PATHS.get(path)
     if method in ("GET", "HEAD") and (path == _MODELS or path.startswith("/v1/models/")):
         return Api.MODELS
     return None
@@ -34,7 +34,7 @@ def api_of(method: str, path: str) -> Api | None:
 
 def allowed_method(path: str) -> str | None:
     """The ``Allow`` value of a known path, for a 405; None for a path that nothing serves."""
-    if path in _POST:
+    if path in PATHS:
         return "POST"
     if path == _MODELS or path.startswith("/v1/models/"):
         return "GET, HEAD"

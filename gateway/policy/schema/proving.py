@@ -124,6 +124,12 @@ class Stage(Strict):
     def _one_share(self) -> "Stage":
         if (self.shadow is None) == (self.weight is None):
             refuse("a stage has exactly one of shadow, weight")
+        if self.at_most.time < self.at_least.time:
+            least_h = self.at_least.time / 3600
+            refuse(
+                f"at_most.time is over before at_least.time ({least_h:g}h), so every bucket would be held",
+                "lower at_least.time, which is 24h where nothing is said, or raise at_most.time",
+            )
         return self
 
 

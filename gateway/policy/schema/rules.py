@@ -25,7 +25,7 @@ from gateway.policy.schema.values import (
 )
 
 N = TypeVar("N", int, float)
-ApiWord = Annotated[str, Among(Api)]
+ApiWord = Annotated[str, Among(api for api in Api if api not in (Api.MODELS, Api.OTHER))]  # what rules are asked about
 PrivilegeWord = Annotated[str, Among(Privilege)]
 ToolUseWord = Annotated[str, Among(ToolUse)]
 StructuredWord = Annotated[str, Among(Structured)]

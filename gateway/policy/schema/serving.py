@@ -3,11 +3,13 @@
 # ruff: noqa: RUF012 - pydantic copies mutable defaults for every instance
 
 import re
+from ipaddress import ip_network
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from gateway.core.openai.paths import PATHS
 from gateway.policy.schema.values import (
     Among,
     Count,
@@ -29,6 +31,7 @@ from gateway.policy.schema.values import (
     refuse,
 )
 
+ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 FORMATS = (
     *("bf16", "fp16", "fp32", "tf32"),
     *("fp8", "fp8_e4m3", "fp8_e5m2", "mxfp8", "fp6", "mxfp6", "fp4", "nvfp4", "mxfp4", "nf4"),
@@ -63,7 +66,31 @@ def _endpoint(value: str) -> str:
     if port == 0:
         refuse("port 0 is no address")
     path = url.path.rstrip("/")
+    served = next((api for api in PATHS if path.endswith(api)), "")
+    if served.startswith("/v1/"):  # others may well be the path of a base URL
+        refuse("an endpoint is a base URL; the path of the request is added to it", f"leave {served} out")
     return f"{url.scheme}://{url.netloc}{path.removesuffix('/v1')}"
+
+
+def _origin(value: str) -> str:
+    if not ORIGIN.fullmatch(value):
+        refuse(
+            "an origin is what a browser sends: scheme and host in lower case, a port, and no path",
+            "write it as https://app.example, or '*' for any",
+        )
+    return value
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value)
+    except ValueError as error:
+        try:
+            mend = f"write {ip_network(value, strict=False)}"
+        except ValueError:
+            mend = "write 10.0.0.7 or 10.0.0.0/8"
+        refuse(f"{error}", mend)
+    return value
 
 
 def _capability(value: object) -> object:
@@ -200,14 +227,17 @@ class Pool(Strict):
     def _adapter_list(cls, data: object) -> object:
         """A list of adapters means: each by its own name."""
         if isinstance(data, dict) and isinstance(names := data.get("adapters"), list):
-            return {**data, "adapters": {name: name for name in names if isinstance(name, str)}}
+            if not all(isinstance(name, str) for name in names):
+                refuse("an adapter's name is text", "put it in quotes")
+            return {**data, "adapters": {name: name for name in names}}
         return data
 
-    @model_validator(mode="after")
-    def _distinct_endpoints(self) -> "Pool":
-        if len(set(self.endpoints)) != len(self.endpoints):
-            refuse("the pool lists an endpoint twice")
-        return self
+    @field_validator("endpoints")
+    @classmethod
+    def _distinct_endpoints(cls, endpoints: list[str]) -> list[str]:
+        if len(set(endpoints)) != len(endpoints):
+            refuse("the pool lists an endpoint twice", "name each once")
+        return endpoints
 
 
 class Tenant(Strict):
@@ -223,7 +253,7 @@ class Tenant(Strict):
         default=None, description="models and adapters it may use, by any of their names; left out: all"
     )
     limits: TenantLimits = TenantLimits()
-    trusted: bool = Field(default=False, description="may send hints: task, session")
+    trusted: bool = Field(default=False, description="may name the task of a request")
     shadow: bool = Field(default=True, description="false: its traffic is never mirrored")
     capture: bool = Field(default=True, description="false: its texts are never kept")
 
@@ -247,17 +277,8 @@ class Gateway(Strict):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     retry_budget: Share = 0.2
     response_headers: bool = True
-    cors_origins: list[Text] = []
-    trusted_proxies: list[Text] = Field(default=[], description="addresses or networks whose forwarded headers count")
+    cors_origins: list[Annotated[Text, AfterValidator(_origin)]] = []
+    trusted_proxies: list[Annotated[Text, AfterValidator(_network)]] = Field(
+        default=[], description="addresses or networks whose forwarded headers count"
+    )
     access_log: bool = True
-
-    @model_validator(mode="after")
-    def _networks(self) -> "Gateway":
-        from ipaddress import ip_network
-
-        for network in self.trusted_proxies:
-            try:
-                ip_network(network)
-            except ValueError as error:
-                refuse(f"trusted_proxies: {error}", "write 10.0.0.7 or 10.0.0.0/8")
-        return self

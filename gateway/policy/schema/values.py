@@ -59,7 +59,7 @@ def refuse(message: str, mend: str = "") -> NoReturn:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A mend that names the nearest known word; empty if none is near."""
     found = process.extractOne(word, list(known), scorer=fuzz.WRatio, processor=str.lower, score_cutoff=65)
-    return f"did you mean {found[0]!r}?" if found else ""
+    return f"did you mean '{found[0]}'?" if found else ""  # a member of an enumeration is its value
 
 
 def _parsed(value: object, units: dict[str, int], expected: str) -> float:

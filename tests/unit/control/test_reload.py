@@ -10,7 +10,9 @@ import pytest
 from gateway.control import reload as reload_module
 from gateway.control.publisher import RefusedError
 from gateway.control.reload import Reloader, ReloadResult
+from gateway.policy.compile import compile_table
 from gateway.policy.load import load_snapshot
+from gateway.policy.secret import SecretError
 
 
 class Running:
@@ -191,6 +193,30 @@ async def test_sighup_tries_again_at_once(tmp_path, run, text):
         assert running.reloader.report.result is ReloadResult.APPLIED
         running.reloader.reload_now()
         await running.reports(ReloadResult.UNCHANGED)
+
+
+async def test_a_secret_that_cannot_be_read_is_told_where_it_is_named(tmp_path, run, text, rig, monkeypatch):
+    """Secrets are read after the files, from a document without lines; the person edits the files."""
+
+    def without_environment(document, generation, slots):
+        return compile_table(document, generation, slots, unset)
+
+    def unset(reference):
+        raise SecretError(f"{reference}: the environment variable is not set")
+
+    monkeypatch.setattr(rig.publisher, "_compile", without_environment)
+    (tmp_path / "a.yaml").write_text("version: 1\ntenants:\n  beta:\n    keys:\n    - env:BETA\n")
+    (tmp_path / "b.yaml").write_text(text())
+    reloader = Reloader(tmp_path, load_snapshot, rig.publisher, lambda: 5.0, settle_s=0.005)
+    report = await reloader.first()
+    (found,) = report.findings
+    assert (report.result, found.file, found.line, found.column) == (
+        ReloadResult.REJECTED,
+        str(tmp_path / "a.yaml"),
+        5,
+        7,
+    )
+    assert "env:BETA" in found.message
 
 
 async def test_a_changed_secret_publishes_the_same_policy_anew(tmp_path, run, text, eventually):

@@ -26,6 +26,13 @@ routes:
   - {name: s, pools: 5, when: {}}
 """
 
+SHORT_STAGE = {
+    "name": "r",
+    "candidate": "int4",
+    "stages": [{"weight": "5%", "at_most": {"time": "12h"}}],
+    "guards": "errors",
+}
+
 
 def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None:
     """One reading of the output is enough to repair the file."""
@@ -82,7 +89,18 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://x:99999"]), "not a URL"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://x?a=1"]), "without query"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://x", "http://x/v1/"]), "lists an endpoint twice"),
-        (lambda d: d.update(gateway={"trusted_proxies": ["10.0.0.0/99"]}), "trusted_proxies"),
+        (
+            lambda d: d["pools"]["fp8"].update(endpoints=["http://x/a/v1/chat/completions"]),
+            "leave /v1/chat/completions out",
+        ),
+        (lambda d: d["pools"]["fp8"].update(adapters=["legal", 5]), "an adapter's name is text"),
+        (lambda d: d.update(gateway={"trusted_proxies": ["10.0.0.0/99"]}), "gateway.trusted_proxies[0]"),
+        (lambda d: d.update(gateway={"trusted_proxies": ["10.0.0.5/8"]}), "(write 10.0.0.0/8)"),
+        (lambda d: d.update(gateway={"cors_origins": ["https://app.example/"]}), "(write it as https://app.example"),
+        (lambda d: d.update(gateway={"cors_origins": ["App.example"]}), "what a browser sends"),
+        (lambda d: d["routes"][0].update(when={"api": "models"}), "'models' is not one of chat, completions"),
+        (lambda d: d["routes"][0].update(when={"tools": {"use": "loops"}}), "(did you mean 'loop'?)"),
+        (lambda d: d.update(rollouts=[SHORT_STAGE]), "at_most.time is over before at_least.time (24h)"),
         (lambda d: d.update(records={"url": "postgresql://u:hunter2@h/db"}), "never written into a policy"),
         (lambda d: d.update(records={"samples": {"keep": "5%"}}), "kept encrypted only"),
         (lambda d: d.update(notify=[{"name": "n", "url": "mailto:x"}]), "a webhook is"),

@@ -17,6 +17,10 @@ ROLLOUT = {
     "stages": [{"shadow": "5%"}, {"weight": "5%"}, {"weight": "100%"}],
     "guards": ["errors", "quality"],
 }
+ONE_APPROVER = [
+    {"name": "ann", "token": "env:A", "role": "approver"},
+    {"name": "ben", "token": "env:B", "role": "operator"},
+]
 SHADOW = {"name": "mirror", "sample": "1%", "candidate": "fp8"}
 
 
@@ -66,6 +70,7 @@ SHADOW = {"name": "mirror", "sample": "1%", "candidate": "fp8"}
         (lambda d: d.update(rollouts=[{**ROLLOUT, "buckets": {"stream": True}}]), "add stream to classify.buckets.by"),
         (lambda d: d.update(records={"samples": {"tenants": {"acne": "off"}}}), "no tenant 'acne'"),
         (lambda d: d.update(operators=[{"name": "o", "token": "env:A"}] * 2), "two operators have the name 'o'"),
+        (lambda d: d.update(gateway={"queue": {"tiers": ["gold", "fre"]}}), "tier 'fre' (did you mean 'free'?)"),
     ],
 )
 def test_a_name_that_means_nothing_is_refused_with_the_nearest(change: Any, said: str, policies: Any) -> None:
@@ -109,6 +114,11 @@ def test_a_route_that_names_a_model_must_serve_it(policies: Any) -> None:
         (lambda d: d.update(routes=[{"name": "only", "pools": ["bf16", "fp8"]}]), "no route names the pool 'int4'"),
         (lambda d: d["constraints"][0].update(forbid={"labels": {"zone": "bb"}}), "no pool has the label zone: bb"),
         (lambda d: d["models"]["qwen"].update(tokenizer={"huggingface": "gone.json"}), "gone.json is not here"),
+        (lambda d: pool(d, "fp8", endpoints=["http://bf16-1:8000"]), "is an endpoint of pool 'bf16' too"),
+        (
+            lambda d: d.update(rollouts=[{**ROLLOUT, "promote": {"approvals": 2}}], operators=ONE_APPROVER),
+            "1 people may",
+        ),
     ],
 )
 def test_what_is_probably_not_meant_is_warned_of(change: Any, said: str, policies: Any) -> None:
