@@ -29,6 +29,7 @@ from gateway.control.publisher import Publisher
 from gateway.control.reload import Reloader, ReloadReport
 from gateway.control.series import Counter, Family
 from gateway.errors import PolicyError
+from gateway.model.messages import Stats
 
 _log = structlog.get_logger("control.admin")
 
@@ -209,14 +210,19 @@ def _endpoint(view: EndpointView, now: float) -> dict[str, Any]:
 
 
 def _worker(link: WorkerLink) -> Mapping[str, Any]:
-    stats = link.stats
     return {
         "worker": link.index,
         "pid": link.pid,
         "generation": link.generation,
         "error": link.error,
-        "stats": None if stats is None else msgspec.to_builtins(stats),
+        "stats": None if link.stats is None else _gauges(link.stats),
     }
+
+
+def _gauges(stats: Stats) -> Mapping[str, Any]:
+    """By name: on the wire to control they go by place."""
+    endpoints = [msgspec.structs.asdict(endpoint) for endpoint in stats.endpoints]
+    return msgspec.structs.asdict(stats) | {"endpoints": endpoints}
 
 
 def _time(at: float) -> datetime:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import RowMapping
 from gateway.control.answers import cursor_of, error_answer, json_answer
 from gateway.control.archive import Archive
 from gateway.control.pairing import Standing
-from gateway.control.reads import KEY_HEADER, Handler, as_text, guarded, known, page_of, read
+from gateway.control.reads import KEY_HEADER, Handler, as_text, flag_of, guarded, known, page_of, read
 from gateway.core.span import read_moment
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
@@ -93,7 +93,7 @@ class PairsApi:
         return Filter(
             since=read_moment(query["since"], now) if "since" in query else None,
             until=read_moment(query["until"], now) if "until" in query else None,
-            failed=query.get("failed", "") in ("1", "true"),
+            failed=flag_of(query, "failed"),
             **{name: query.get(name, "") for name in FIELDS},
         )
 

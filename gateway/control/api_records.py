@@ -30,6 +30,7 @@ from gateway.control.reads import (
     NoDatabaseError,
     as_text,
     engine_of,
+    flag_of,
     guarded,
     known,
     page_of,
@@ -46,9 +47,10 @@ from gateway.store.records import Filter, page
 
 EVALUATED_S = 30 * 86_400.0
 REPORT_S = 300.0
-PARAMETERS = frozenset(
-    {"since", "until", "bucket", "pool", "tenant", "result", "failed", "limit", "cursor", "baseline", "sketches"}
-)
+_CHOICE = frozenset({"since", "until", "bucket", "pool", "tenant", "result", "failed"})
+_PAGE = frozenset({"limit", "cursor"})
+_LATENCY = frozenset({"since", "bucket", "pool", "sketches"})
+_SAMPLES = _PAGE | {"bucket", "pool", "tenant"}
 
 _log = structlog.get_logger("control.api_records")
 
@@ -85,7 +87,8 @@ class RecordsApi:
 
     async def records(self, request: web.Request) -> web.Response:
         """A page of records, newest first."""
-        wanted, query = self._filter(request), request.query
+        query = known(request, _CHOICE | _PAGE)
+        wanted = self._filter(query)
         before, most = page_of(query)
         rows = await read(self._evidence.archive, page, wanted, before, most)
         body = {
@@ -110,8 +113,9 @@ class RecordsApi:
 
     async def report(self, request: web.Request) -> web.Response:
         """The report as JSON. One at a time: it is a scan of the database."""
-        wanted = self._filter(request)
-        baselines = tuple(name for name in request.query.get("baseline", "").split(",") if name)
+        query = known(request, _CHOICE | {"baseline"})
+        wanted = self._filter(query)
+        baselines = tuple(name for name in query.get("baseline", "").split(",") if name)
         engine = engine_of(self._evidence.archive)
         url = engine.url.render_as_string(hide_password=False)
         try:
@@ -129,7 +133,7 @@ class RecordsApi:
 
     async def latency(self, request: web.Request) -> web.Response:
         """Sketched latencies per bucket and pool since control started, or of the last ``since`` (at most an hour)."""
-        query = known(request, PARAMETERS)
+        query = known(request, _LATENCY)
         since = query.get("since")
         within_s = None if since is None else self._wall() - _moment(since, self._wall())
         cells = [
@@ -137,7 +141,7 @@ class RecordsApi:
             for key, cell in self._evidence.latency.cells(within_s).items()
             if query.get("bucket", key[0]) == key[0] and query.get("pool", key[1]) == key[1]
         ]
-        return json_answer({"latency": as_values(cells, with_sketches="sketches" in query)}, request)
+        return json_answer({"latency": as_values(cells, with_sketches=flag_of(query, "sketches"))}, request)
 
     async def deployments(self, request: web.Request) -> web.Response:
         """Each pool's deployment record: declared, attested, and what is missing in it."""
@@ -161,7 +165,7 @@ class RecordsApi:
 
     async def samples(self, request: web.Request) -> web.Response:
         """A page of kept samples without their texts, newest first."""
-        query = known(request, PARAMETERS)
+        query = known(request, _SAMPLES)
         before, most = page_of(query)
         wanted = {name: query.get(name, "") for name in ("bucket", "pool", "tenant")}
         rows = await read(
@@ -191,8 +195,7 @@ class RecordsApi:
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
-    def _filter(self, request: web.Request) -> Filter:
-        query = known(request, PARAMETERS)
+    def _filter(self, query: Mapping[str, str]) -> Filter:
         now = self._wall()
         return Filter(
             since=_moment(query["since"], now) if "since" in query else None,
@@ -201,7 +204,7 @@ class RecordsApi:
             pool=query.get("pool", ""),
             tenant=query.get("tenant", ""),
             result=query.get("result", ""),
-            failed=query.get("failed", "") in ("1", "true"),
+            failed=flag_of(query, "failed"),
         )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gateway.control.access import Access, Role, refusal
 from gateway.control.answers import error_answer, json_answer
 from gateway.control.incident import INCIDENTS, Places, bundle_of
+from gateway.control.reads import flag_of, known
 from gateway.control.rollouts_record import evidence_of
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_values import Key
@@ -74,13 +75,14 @@ class RolloutsApi:
     async def status(self, request: web.Request) -> web.Response:
         """Every bucket with its verdicts; ``?rollout=``, ``?bucket=`` narrow it, ``?history=1`` adds meters' steps."""
         engine, now_s = self._service.engine, self._wall()
-        wanted, bucket = request.query.get("rollout", ""), request.query.get("bucket", "")
+        query = _query(request, "rollout", "bucket", "history")
+        wanted, bucket, history = query.get("rollout", ""), query.get("bucket", ""), flag_of(query, "history")
         rows = []
         for at, standing in sorted(engine.standings.items()):
             plan = engine.plan(at[0])
             if plan is None or wanted not in ("", plan.name) or bucket not in ("", standing.bucket):
                 continue
-            rows.append(self._row(at, standing, now_s, history=bool(request.query.get("history"))))
+            rows.append(self._row(at, standing, now_s, history=history))
         budget = engine.judge.budget
         return json_answer(
             {
@@ -117,14 +119,15 @@ class RolloutsApi:
 
     async def history(self, request: web.Request) -> web.Response:
         """The append-only record, newest first; ``?before=ID`` asks for the next page."""
+        query = _query(request, "bucket", "before", "limit")
         database = self._engine()
-        before = _number(request.query.get("before"), "before")
-        most = _number(request.query.get("limit"), "limit") or 50
+        before = _number(query.get("before"), "before")
+        most = _number(query.get("limit"), "limit") or 50
         rows = await asyncio.to_thread(
             rollouts.history,
             database,
             rollout=request.match_info["rollout"],
-            bucket=request.query.get("bucket", ""),
+            bucket=query.get("bucket", ""),
             before=before,
             most=max(1, min(most, 500)),
         )
@@ -133,7 +136,7 @@ class RolloutsApi:
 
     async def incident(self, request: web.Request) -> web.Response:
         """A bucket's last rollback with its requests, and which of them can be replayed (their texts were kept)."""
-        bucket = request.query.get("bucket", "")
+        bucket = _query(request, "bucket").get("bucket", "")
         if not bucket:
             raise ApiError(400, "missing_bucket", "Name the bucket: ?bucket=…", param="bucket")
         database = self._engine()
@@ -181,6 +184,8 @@ def _guarded(handler: Handler) -> Handler:
             return await handler(request)
         except ApiError as error:
             return refusal(error)
+        except ValueError as error:
+            return error_answer(400, "invalid_parameter", str(error))
         except SQLAlchemyError as error:
             _log.error("rollout_read_failed", error=type(error).__name__)
             return error_answer(503, "database_failed", "The database did not answer. Control's log says why.")
@@ -199,6 +204,10 @@ def _read(data: bytes, content_type: str) -> _Command:
         message = f"Give a reason of at most {REASON_MOST} characters: it goes on record."
         raise ApiError(400, "missing_reason", message, param="reason")
     return body
+
+
+def _query(request: web.Request, *names: str) -> Mapping[str, str]:
+    return known(request, frozenset(names))
 
 
 def _number(text: str | None, name: str) -> int | None:

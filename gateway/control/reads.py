@@ -74,6 +74,14 @@ def page_of(query: Mapping[str, str]) -> tuple[int | None, int]:
     return read_cursor(query["cursor"]) if "cursor" in query else None, int(limit)
 
 
+def flag_of(query: Mapping[str, str], name: str) -> bool:
+    """A yes or no, no where it is left out. Raises ``ValueError``."""
+    word = query.get(name, "0")
+    if word not in ("1", "true", "0", "false"):
+        raise ValueError(f"{name} must be 1, true, 0 or false")
+    return word in ("1", "true")
+
+
 def as_text(data: bytes) -> dict[str, str]:
     """Text where it is text."""
     try:

@@ -133,6 +133,17 @@ async def test_endpoints_show_controls_and_the_workers_view(admin, reloader, rig
     assert row["workers"] == {"0": {"state": "ejected", "inflight": 4, "idle": 1}}
 
 
+async def test_a_workers_gauges_have_names(admin, reloader, rig, stats, eventually):
+    """On the wire to control they are told by their place; a person could not read them."""
+    await reloader.first()
+    stub = await rig.worker(0, 1)
+    stub.send(stats(0, inflight={"bf16": 4}, endpoints=[EndpointLocal("bf16/0", "ready", 4, 1)]))
+    await eventually(lambda: rig.link.workers[0].stats is not None)
+    (row,) = (await (await admin.get("/api/v1/workers")).json())["workers"]
+    assert row["stats"]["inflight"] == {"bf16": 4}
+    assert row["stats"]["endpoints"] == [{"endpoint": "bf16/0", "state": "ready", "inflight": 4, "idle": 1}]
+
+
 async def test_workers_are_listed_with_what_they_serve(admin, reloader, rig, eventually):
     """A worker that refused the policy is seen at once."""
     await reloader.first()

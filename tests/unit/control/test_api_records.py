@@ -134,6 +134,18 @@ async def test_a_query_that_cannot_be_meant_is_refused(client: Client, query: st
     assert error["code"] == "invalid_value"
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("records?baseline=bf16", "records?failed=yes", "report?limit=5", "report?cursor=x"),
+        *("latency?tenant=acme", "latency?until=1h", "latency?sketches=maybe", "samples?since=1h", "samples?failed=1"),
+    ],
+)
+async def test_what_a_path_does_not_go_by_is_refused(client: Client, asked: str) -> None:
+    """A tenant's latency would be everybody's, the last hour's samples all that there are."""
+    assert (await get(client, f"/api/v1/{asked}", 400))["error"]["code"] == "invalid_value"
+
+
 async def test_one_record_comes_with_what_became_of_it(world: World, client: Client) -> None:
     """Feedback and consequences, the deployment record by its hash, and whether a sample is kept."""
     await world.put("a")

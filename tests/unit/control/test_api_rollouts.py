@@ -134,3 +134,10 @@ async def test_without_a_database_the_record_says_so(api: tuple[Served, Api]) ->
     served.database = database
     assert (await client.get("/api/v1/rollouts/int4-all/history?before=x"))[0] == 400
     assert (await client.get("/api/v1/rollouts/int4-all/incident"))[0] == 400
+    for asked in (
+        "?name=int4-all",
+        "?history=perhaps",
+        "/int4-all/history?since=1h",
+        "/int4-all/incident?bucket=b&at=1",
+    ):
+        assert (await client.get(f"/api/v1/rollouts{asked}"))[0] == 400, asked
