@@ -94,14 +94,14 @@ def _measured(folder: Path, table: Table) -> Stopwatch:
     joining, scoring, rollouts = Joining(archive.put), Scoring(0), engine(table)
     archive.start()
     scoring.subscribe("archive", archive.take_scored, archive.take_batch)
-    messages, size = round(GATHER_S / FLUSH_S), round(RATE * FLUSH_S)
+    messages, size = 1 + int(GATHER_S / FLUSH_S), round(RATE * FLUSH_S)
     for number in range(BATCHES):
         now = time.time()  # noqa: TID251 - a program of its own
         first, count = number * messages * size, messages * size
         made = [samples(size, now, rng, first + part * size, rollout=True) for part in range(messages)]
         sent = [Outcomes(0, 0, batch) for part in made for batch in packed(part)]
         received = [frames.encode(message)[frames.HEAD_BYTES :] for message in sent]
-        time.sleep(GATHER_S)
+        time.sleep(messages * FLUSH_S)
         decoded = watch.time("frame", count, list, map(frames.decode_to_control, received))
         outcomes = [outcome for part in made for outcome in part]
         batch = watch.time("read, by column", count, kinds.batch, [message.batch for message in decoded])

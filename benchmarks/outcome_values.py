@@ -9,7 +9,7 @@ import random
 import msgspec
 
 from gateway.dataplane.outcomes import Ended, OutcomeBuffer
-from gateway.model.outcome import Attempt, Capture, Columns, Kind, Outcome
+from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 
 POLICY = """
 version: 1
@@ -70,7 +70,7 @@ def policy(*, rollout: bool) -> str:
     return POLICY + (ROLLOUT if rollout else "")
 
 
-def packed(outcomes: list[Outcome]) -> list[Columns]:
+def packed(outcomes: list[Outcome]) -> list[bytes]:
     """As a worker sends them, every request having had one attempt."""
     buffer = OutcomeBuffer()
     for outcome in outcomes:
@@ -79,7 +79,7 @@ def packed(outcomes: list[Outcome]) -> list[Columns]:
         buffer.add(Ended(**values, started_s=tried.started_s, took_s=tried.took_s))
     found = []
     while len(buffer):
-        found.append(buffer.take()[0])
+        found.append(msgspec.msgpack.encode(buffer.take()[0]))
     return found
 
 

@@ -32,7 +32,6 @@ from benchmarks import outcome_parts
 from benchmarks.outcome_values import packed, policy, samples
 from gateway.dataplane.link import FLUSH_S, STATS_S
 from gateway.model.messages import Hello, Outcomes, Prepare, Prepared, Stats, ToWorker
-from gateway.model.outcome import Columns
 
 ADMIN = "127.0.0.1:18999"
 WARM = 256
@@ -77,7 +76,7 @@ class Worker:
         body = msgspec.msgpack.encode(message)
         self.writer.write(struct.pack(">I", len(body)) + body)
 
-    async def drive(self, moments: list[list[Columns]]) -> None:
+    async def drive(self, moments: list[list[bytes]]) -> None:
         """The batches of a moment every ``FLUSH_S``, and the gauges every ``STATS_S``."""
         began = time.monotonic()
         for index, batches in enumerate(moments):

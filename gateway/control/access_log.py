@@ -7,7 +7,7 @@ file that was rotated away is opened anew. Called by ``control.recorder``; confi
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import structlog
 from msgspec.structs import astuple
 
 from gateway.control.series import Counter
-from gateway.core.batch import Batch, ByKind
+from gateway.core.batch import Batch, ByKind, numbers
 from gateway.core.columns import milliseconds
 from gateway.model.outcome import Attempt, Kind
 
@@ -118,7 +118,7 @@ def lines_of(batch: Batch, heads: Iterable[Head]) -> bytes:
     return _ENCODER.encode_lines(
         map(
             AccessLine,
-            msgspec.convert(batch.at, list[datetime], strict=False),  # in UTC
+            msgspec.convert(numbers(batch.at), list[datetime], strict=False),  # in UTC
             batch.request_id,
             events,
             _ms(batch.total_s),
@@ -159,8 +159,8 @@ def _attempts(batch: Batch, answered: Iterable[msgspec.Raw]) -> list[tuple[Any, 
     return found
 
 
-def _ms(durations_s: list[float]) -> list[Any]:
-    return milliseconds(durations_s, _UNKNOWN)
+def _ms(durations_s: Sequence[float]) -> list[Any]:
+    return milliseconds(numbers(durations_s), _UNKNOWN)
 
 
 def _attempt(tried: Attempt) -> AccessAttempt:

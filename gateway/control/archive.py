@@ -8,7 +8,7 @@ or two of records. Reads for the admin API go through ``engine`` in threads of t
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from gateway.store.engine import open_engine, url_of
 from gateway.store.inserting import Inserter
 from gateway.store.migrate import upgrade
 from gateway.store.pairs import PairRow
-from gateway.store.recording import RequestInserter, checked_of, kind_row, rows_of
+from gateway.store.recording import RequestInserter, RequestRows, checked_of, kind_row, rows_of
 from gateway.store.retention import SLICE, expire
 from gateway.store.samples import SampleRow
 
@@ -100,19 +100,19 @@ class Archive:
 
     def take_batch(self, batch: Batch) -> None:
         """Records of finished requests that nothing was checked of."""
-        self._queue(_REQUESTS, list(rows_of(batch, self._kind_rows.of(batch))))
+        self._queue(_REQUESTS, RequestRows(batch, list(self._kind_rows.of(batch))))
 
     def take_scored(self, batch: Sequence[Scored]) -> None:
         """Records of finished requests that came with texts."""
         found = by_column([scored.outcome for scored in batch])
         checked = checked_of([scored.inspection for scored in batch])
-        self._queue(_REQUESTS, list(rows_of(found, self._kind_rows.of(found), checked)))
+        self._queue(_REQUESTS, list(rows_of(found, list(self._kind_rows.of(found)), checked)))
 
     def put(self, row: Row) -> None:
         """Queue one row of another table, or count it as dropped."""
         self._queue(_TABLES[type(row)], [tuple(row)])
 
-    def _queue(self, table: str, rows: list[Any]) -> None:
+    def _queue(self, table: str, rows: Collection[Any]) -> None:
         lost = self._backlog.add(table, rows)
         if lost:
             self.dropped.add(("queue_full",), lost)
@@ -216,7 +216,7 @@ class Archive:
         self.dropped.add(("database_failed",), sum(len(rows) for rows in left.values()))
         self._close()  # opened anew for the next batch: it may be another database by then
 
-    def _insert(self, table: str, rows: list[Any]) -> list[Any]:
+    def _insert(self, table: str, rows: Collection[Any]) -> Collection[Any]:
         """Insert; gives the rows that are to be tried again."""
         if self.engine is None and not self._open():
             return rows
@@ -227,18 +227,22 @@ class Archive:
             if not isinstance(error, inserter.refusals):
                 self._failed(error)
                 return rows
-            fitted = inserter.fitted(rows[0])
-            if len(rows) == 1 and fitted != rows[0]:
-                return self._insert(table, [fitted])
-            if len(rows) == 1:
-                self.dropped.add(("bad_row",))
-                _log.error("row_refused", table=table, error=type(error).__name__)
-                return []
-            middle = len(rows) // 2
-            return self._insert(table, rows[:middle]) + self._insert(table, rows[middle:])
+            return self._insert_parted(table, list(rows), type(error).__name__)
         self.error = ""
         self.written.add((table,), len(rows))
         self.write_s.observe(self.write_s.row((table,)), self._monotonic() - began)
+        return []
+
+    def _insert_parted(self, table: str, rows: list[Any], error: str) -> list[Any]:
+        """Insert all but what no database takes; gives the rows that are to be tried again."""
+        middle = len(rows) // 2
+        if middle:
+            return [*self._insert(table, rows[:middle]), *self._insert(table, rows[middle:])]
+        fitted = self._inserters[table].fitted(rows[0])
+        if fitted != rows[0]:
+            return [*self._insert(table, [fitted])]
+        self.dropped.add(("bad_row",))
+        _log.error("row_refused", table=table, error=error)
         return []
 
     def _note_deployments(self) -> None:

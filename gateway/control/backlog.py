@@ -5,10 +5,12 @@ for one. Owned by ``control.archive``.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-Rows = dict[str, list[Any]]
+from gateway.store.inserting import Joined
+
+Rows = dict[str, Collection[Any]]
 """Rows by table."""
 
 
@@ -17,7 +19,7 @@ class Backlog:
 
     def __init__(self, tables: Iterable[str], capacity: int) -> None:
         self._capacity = capacity
-        self._pieces: dict[str, deque[list[Any]]] = {table: deque() for table in tables}
+        self._pieces: dict[str, deque[Collection[Any]]] = {table: deque() for table in tables}
         # Each is changed by one thread alone.
         self._added = 0
         self._taken = 0
@@ -25,9 +27,10 @@ class Backlog:
     def __len__(self) -> int:
         return self._added - self._taken
 
-    def add(self, table: str, rows: list[Any]) -> int:
+    def add(self, table: str, rows: Collection[Any]) -> int:
         """Add what fits; the number of rows that did not."""
-        fitting = rows[: max(0, self._capacity - len(self))]
+        room = max(0, self._capacity - len(self))
+        fitting = rows if len(rows) <= room else list(rows)[:room]
         if fitting:
             self._added += len(fitting)
             self._pieces[table].append(fitting)
@@ -37,10 +40,12 @@ class Backlog:
         """The oldest pieces of each table until there are ``most`` rows of it; tables without rows are left out."""
         taken: Rows = {}
         for table, pieces in self._pieces.items():
-            rows: list[Any] = []
-            while pieces and len(rows) < most:
-                rows += pieces.popleft()
-            if rows:
-                taken[table] = rows
-                self._taken += len(rows)
+            rows: list[Collection[Any]] = []
+            number = 0
+            while pieces and number < most:
+                rows.append(pieces.popleft())
+                number += len(rows[-1])
+            if number:
+                taken[table] = Joined(rows)
+                self._taken += number
         return taken

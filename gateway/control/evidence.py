@@ -22,7 +22,7 @@ from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, gauge
 from gateway.control.verdicts import Verdicts
 from gateway.core.batch import Batch
-from gateway.model.messages import Feedback, OutcomesArrived
+from gateway.model.messages import Feedback, Outcomes
 from gateway.model.pair import Pairs
 from gateway.model.proving import Oversight
 from gateway.model.table import Pool, Table
@@ -143,7 +143,7 @@ class Evidence:
         self.joining.take_batch(batch)
         self.scoring.take_batch(batch)
 
-    def take_losses(self, message: OutcomesArrived) -> None:
+    def take_losses(self, message: Outcomes) -> None:
         """What a worker says that it lost."""
         self.scoring.take_lost(message.captures_dropped)
 

@@ -7,7 +7,7 @@ import struct
 
 import msgspec
 
-from gateway.model.messages import FromWorker, ToControl, ToWorker
+from gateway.model.messages import ToControl, ToWorker
 
 HEAD_BYTES = 4
 # A batch of outcomes with captures stays far below; a length above it is a peer that does not speak this protocol.
@@ -15,7 +15,7 @@ FRAME_MOST_BYTES = 64 * 1024 * 1024
 
 _HEAD = struct.Struct(">I")
 _ENCODER = msgspec.msgpack.Encoder()
-_FROM_WORKER = msgspec.msgpack.Decoder(FromWorker)
+_TO_CONTROL = msgspec.msgpack.Decoder(ToControl)
 
 
 class FrameError(Exception):
@@ -36,9 +36,9 @@ def body_length(head: bytes) -> int:
     return length
 
 
-def decode_to_control(body: bytes) -> FromWorker:
+def decode_to_control(body: bytes) -> ToControl:
     """A worker's message. Raises ``FrameError`` for anything else."""
     try:
-        return _FROM_WORKER.decode(body)
+        return _TO_CONTROL.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FrameError(f"not a message of a worker: {error}") from error

@@ -9,7 +9,7 @@ from gateway.control.link import WorkerLink
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
-from gateway.model.messages import Feedback, OutcomesArrived, Prepared, Starts, Stats
+from gateway.model.messages import Feedback, Outcomes, Prepared, Starts, Stats
 from gateway.model.pair import Pairs
 
 
@@ -46,7 +46,7 @@ class Hub:
         """Part of a publication."""
         self._publisher.prepared(link, message)
 
-    def outcomes(self, link: WorkerLink, message: OutcomesArrived) -> None:
+    def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """What finished requests left behind."""
         self._recorder.record(message)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from operator import add
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gateway.core.batch import Batch, ByKind
+from gateway.core.batch import Batch, ByKind, numbers
 from gateway.core.columns import count_parts, gather
 from gateway.core.sketch import Sketch
 from gateway.model.enums import Result
@@ -86,12 +86,12 @@ class Latency:
         if not batch.kind:
             return
         queue, ttft, tpot, gap, total, cache = zip(*self._by_kind.of(batch), strict=True)
-        gather(queue, batch.queue_s)
-        gather(ttft, batch.ttft_s)
-        gather(tpot, batch.per_token_s)
-        gather(gap, batch.longest_gap_s)
-        gather(total, batch.total_s)
-        count_parts(cache, batch.prompt_tokens, batch.cached_tokens)
+        gather(queue, numbers(batch.queue_s))
+        gather(ttft, numbers(batch.ttft_s))
+        gather(tpot, numbers(batch.per_token_s))
+        gather(gap, numbers(batch.longest_gap_s))
+        gather(total, numbers(batch.total_s))
+        count_parts(cache, numbers(batch.prompt_tokens), numbers(batch.cached_tokens))
         self._unsettled += len(batch.kind)
         if self._unsettled >= SETTLE_EVERY:
             self._settle()

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from gateway.control import frames
-from gateway.model.messages import Feedback, FromWorker, Hello, OutcomesArrived, Prepared, Starts, Stats, ToWorker
+from gateway.model.messages import Feedback, Hello, Outcomes, Prepared, Starts, Stats, ToControl, ToWorker
 from gateway.model.pair import Pairs
 
 # What may wait in the process for a worker that does not read. Several whole policies fit.
@@ -70,7 +70,7 @@ class Handler(Protocol):
         """Answer to a ``Prepare``."""
         ...
 
-    def outcomes(self, link: WorkerLink, message: OutcomesArrived) -> None:
+    def outcomes(self, link: WorkerLink, message: Outcomes) -> None:
         """Finished requests."""
         ...
 
@@ -166,9 +166,9 @@ class Link:
                 del self.workers[link.index]
                 self._handler.worker_left(link)
 
-    def _deliver(self, link: WorkerLink, message: FromWorker) -> None:
+    def _deliver(self, link: WorkerLink, message: ToControl) -> None:
         match message:
-            case OutcomesArrived():
+            case Outcomes():
                 self._handler.outcomes(link, message)
             case Stats():
                 link.stats = message
@@ -186,6 +186,6 @@ class Link:
                 raise frames.FrameError("a second Hello")
 
 
-async def _read(reader: asyncio.StreamReader) -> FromWorker:
+async def _read(reader: asyncio.StreamReader) -> ToControl:
     length = frames.body_length(await reader.readexactly(frames.HEAD_BYTES))
     return frames.decode_to_control(await reader.readexactly(length))

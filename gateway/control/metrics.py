@@ -12,9 +12,9 @@ from itertools import compress
 from typing import NamedTuple
 
 from gateway.control.series import Counter, Family, Histogram, Names
-from gateway.core.batch import Batch, ByKind
+from gateway.core.batch import Batch, ByKind, numbers
 from gateway.core.columns import add
-from gateway.model.messages import OutcomesArrived, Stats
+from gateway.model.messages import Outcomes, Stats
 from gateway.model.outcome import Kind
 from gateway.model.table import Table
 
@@ -130,14 +130,14 @@ class Metrics:
             self._rows[kind].requests[0] += number
         # By column, in the order of _Rows.
         _, request, queue, overhead, ttft, tpot, prompt, cached, completion = zip(*self._rows.of(batch), strict=True)
-        self.request.observe_each(request, batch.total_s)
-        self.queue.observe_each(queue, batch.queue_s)
-        self.overhead.observe_each(overhead, batch.overhead_s)
-        self.ttft.observe_each(ttft, batch.ttft_s)
-        self.tpot.observe_each(tpot, batch.per_token_s)
-        add(prompt, batch.prompt_tokens)
-        add(cached, batch.cached_tokens)
-        add(completion, batch.completion_tokens)
+        self.request.observe_each(request, numbers(batch.total_s))
+        self.queue.observe_each(queue, numbers(batch.queue_s))
+        self.overhead.observe_each(overhead, numbers(batch.overhead_s))
+        self.ttft.observe_each(ttft, numbers(batch.ttft_s))
+        self.tpot.observe_each(tpot, numbers(batch.per_token_s))
+        add(prompt, numbers(batch.prompt_tokens))
+        add(cached, numbers(batch.cached_tokens))
+        add(completion, numbers(batch.completion_tokens))
         self._take_attempts(batch)
 
     def _take_attempts(self, batch: Batch) -> None:
@@ -150,7 +150,7 @@ class Metrics:
             for attempt in tried:
                 self.attempts.add(self._attempt_key(attempt.endpoint, attempt.pool, attempt.failure))
 
-    def take_losses(self, message: OutcomesArrived) -> None:
+    def take_losses(self, message: Outcomes) -> None:
         """Count what a worker says that it lost."""
         self.dropped.add((str(message.worker),), message.dropped)
 

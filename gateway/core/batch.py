@@ -7,6 +7,7 @@ A kind is known again by its bytes and read once. Made by ``control.recorder``, 
 ``store.recording``.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
@@ -28,34 +29,35 @@ class Batch(NamedTuple):
 
     ``attempts`` is None for one that answered with the request's status: its pool and endpoint are the kind's, and
     ``started_s`` and ``took_s`` say the rest. ``per_token_s`` is the time of each output token after the first, -1
-    where nobody knows it.
+    where nobody knows it. Numbers of workers' messages are in arrays: objects of them would be spread over twenty
+    times the memory, and fetching that costs more than all that is done with them.
     """
 
     kind: list[Kind]
     request_id: list[str]
-    at: list[float]
+    at: Sequence[float]
     attempts: list[tuple[Attempt, ...] | None]
-    queue_s: list[float]
-    overhead_s: list[float]
-    ttft_s: list[float]
-    first_to_last_s: list[float]
-    longest_gap_s: list[float]
-    total_s: list[float]
-    prompt_tokens_estimated: list[int]
-    prompt_tokens: list[int]
-    cached_tokens: list[int]
-    completion_tokens: list[int]
-    events: list[int]
-    bytes_in: list[int]
-    bytes_out: list[int]
-    temperature: list[float]
+    queue_s: Sequence[float]
+    overhead_s: Sequence[float]
+    ttft_s: Sequence[float]
+    first_to_last_s: Sequence[float]
+    longest_gap_s: Sequence[float]
+    total_s: Sequence[float]
+    prompt_tokens_estimated: Sequence[int]
+    prompt_tokens: Sequence[int]
+    cached_tokens: Sequence[int]
+    completion_tokens: Sequence[int]
+    events: Sequence[int]
+    bytes_in: Sequence[int]
+    bytes_out: Sequence[int]
+    temperature: Sequence[float]
     conversation: list[str]
     pending_calls: list[tuple[str, ...]]
     capture: list[Capture | None]
     trace_id: list[str]
-    started_s: list[float]
-    took_s: list[float]
-    per_token_s: list[float]
+    started_s: Sequence[float]
+    took_s: Sequence[float]
+    per_token_s: Sequence[float]
 
     def only(self, wanted: Iterable[object]) -> "Batch":
         """Those for which ``wanted``, a column, is true."""
@@ -86,8 +88,10 @@ _DECODER = msgspec.msgpack.Decoder(Columns)
 _KIND_DECODER = msgspec.msgpack.Decoder(Kind)
 _FIELDS = Outcome.__struct_fields__
 # What a message holds as whole columns, beside the kinds.
-_PARTIAL = ("kind", "attempts", "pending_calls", "capture")
-_WHOLE = tuple(name for name in Columns.__struct_fields__ if name in Batch._fields and name not in _PARTIAL)
+_PARTIAL = ("kinds", "kind", "attempts", "pending_calls", "capture")
+_CODES: dict[Any, str] = {list[float]: "d", list[int]: "q", list[str]: ""}
+# What a message holds as whole columns, beside the kinds: the array's code, none for texts.
+_WHOLE = {field.name: _CODES[field.type] for field in msgspec.structs.fields(Columns) if field.name not in _PARTIAL}
 
 
 def by_column(outcomes: Sequence[Outcome]) -> Batch:
@@ -105,9 +109,9 @@ class Kinds:
         self._most = most
         self._known: dict[bytes, Kind] = {}
 
-    def batch(self, messages: Iterable[bytes | msgspec.Raw]) -> Batch:
+    def batch(self, messages: Iterable[bytes]) -> Batch:
         """What messages hold, each an encoded ``Columns``. Raises ``msgspec.MsgspecError``."""
-        whole: dict[str, list[Any]] = {name: [] for name in _WHOLE}
+        whole: dict[str, Any] = {name: array(code) if code else [] for name, code in _WHOLE.items()}
         kind: list[Kind] = []
         attempts: list[tuple[Attempt, ...] | None] = []
         pending_calls: list[tuple[str, ...]] = []
@@ -117,7 +121,7 @@ class Kinds:
             number = len(arrived.kind)
             for name, column in whole.items():
                 more = getattr(arrived, name)
-                column.extend(more)
+                whole[name] = _longer(column, more)
                 if len(more) != number:
                     raise msgspec.ValidationError(f"columns of {number} and {len(more)} outcomes: {name}")
             met = list(map(self._meet, arrived.kinds))
@@ -148,8 +152,22 @@ def _spread(some: Mapping[int, T], otherwise: T, number: int) -> list[T]:
     return column
 
 
+def _longer(column: Any, more: list[Any]) -> Any:
+    """The column with more at its end; a list from then on if a number does not fit into an array."""
+    try:
+        column += array(column.typecode, more) if isinstance(column, array) else more
+    except OverflowError:
+        return [*column, *more]
+    return column
+
+
+def numbers(column: Sequence[T]) -> list[T]:
+    """The column as a list."""
+    return column.tolist() if isinstance(column, array) else list(column)
+
+
 def _timed(batch: Batch) -> Batch:
-    return batch._replace(per_token_s=per_token(batch.first_to_last_s, batch.completion_tokens))
+    return batch._replace(per_token_s=per_token(numbers(batch.first_to_last_s), numbers(batch.completion_tokens)))
 
 
 class ByKind(dict[Kind, T]):

@@ -9,22 +9,17 @@ Row = list[float]
 
 def milliseconds(seconds: list[float], unknown: object = -1.0) -> list[object]:
     """To the microsecond; ``unknown``, this very object, for what is below zero."""
-    found: list[object] = []
-    for index in range(len(seconds)):
-        value = seconds[index]
-        if value >= 0.0:
-            found.append((value * 1e6 + 0.5) // 1.0 / 1e3)
-        else:
-            found.append(unknown)
-    return found
+    # Whole numbers by ``int``, not by a division, whose time depends on the digits.
+    return [int(value * 1e6 + 0.5) / 1e3 if value >= 0.0 else unknown for value in seconds]
 
 
 def per_token(spans_s: list[float], tokens: list[int]) -> list[float]:
     """The time of each token after the first; -1 where there is no other, or nobody knows."""
-    found = []
+    found = [-1.0] * len(tokens)
     for index in range(len(tokens)):
         number, span_s = tokens[index], spans_s[index]
-        found.append(span_s / (number - 1) if number > 1 and span_s >= 0.0 else -1.0)
+        if number > 1 and span_s >= 0.0:
+            found[index] = span_s / (number - 1)
     return found
 
 

@@ -125,7 +125,7 @@ class ControlLink(Generic[Compiled]):
                 return
             batch, dropped = self._outcomes.take()
             captures_dropped, self._outcomes.captures_dropped = self._outcomes.captures_dropped, 0
-            self._send(Outcomes(self._worker, dropped, batch, captures_dropped))
+            self._send(Outcomes(self._worker, dropped, self._encoder.encode(batch), captures_dropped))
 
     def _flush_starts(self) -> None:
         """Before the outcomes of the same moment, which they announce."""

@@ -6,7 +6,6 @@ may be gone at any time: a worker goes on with the table it has and buffers outc
 
 import msgspec
 
-from gateway.model.outcome import Columns
 from gateway.model.pair import Pairs
 
 
@@ -59,21 +58,15 @@ class Endpoints(msgspec.Struct, tag="endpoints", array_like=True, frozen=True):
 
 
 class Outcomes(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
-    """A batch of finished requests. ``dropped`` counts outcomes lost since the last batch because the buffer was
-    full, ``captures_dropped`` outcomes whose texts were given up for room."""
+    """A batch of finished requests: ``outcome.Columns``, encoded, which control reads later and many at once.
+
+    ``dropped`` counts outcomes lost since the last batch because the buffer was full, ``captures_dropped`` outcomes
+    whose texts were given up for room.
+    """
 
     worker: int
     dropped: int
-    batch: Columns
-    captures_dropped: int = 0
-
-
-class OutcomesArrived(msgspec.Struct, tag="outcomes", array_like=True, frozen=True):
-    """``Outcomes`` as control takes them in: the outcomes are not read yet."""
-
-    worker: int
-    dropped: int
-    batch: msgspec.Raw
+    batch: bytes
     captures_dropped: int = 0
 
 
@@ -142,5 +135,3 @@ class Starts(msgspec.Struct, tag="starts", array_like=True, frozen=True):
 
 ToWorker = Prepare | Apply | Endpoints | Rollouts
 ToControl = Hello | Prepared | Outcomes | Pairs | Feedback | Starts | Stats
-FromWorker = Hello | Prepared | OutcomesArrived | Pairs | Feedback | Starts | Stats
-"""``ToControl`` as control takes it in."""

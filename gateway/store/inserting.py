@@ -5,9 +5,9 @@ driver prepares each once; and the driver gives up the interpreter lock once a s
 writer and control's loop would hand it to and fro thousands of times a second.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Table
 
@@ -15,6 +15,23 @@ ROWS = 32  # of a full statement; more are not cheaper, and the fewer that are l
 PARAMETERS_MOST = 16_000  # of one statement; SQLite takes 32,766, PostgreSQL 65,535
 
 Row = Sequence[Any]
+T = TypeVar("T")
+
+
+class Joined(Collection[T]):
+    """Pieces one after the other, as they came."""
+
+    def __init__(self, pieces: Sequence[Collection[T]]) -> None:
+        self.pieces = pieces
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self.pieces)
+
+    def __contains__(self, item: object) -> bool:
+        return any(item in piece for piece in self.pieces)
 
 
 class Inserter:
@@ -44,21 +61,20 @@ class Inserter:
         """The row with texts cut to their columns' length and without NUL, which PostgreSQL insists on."""
         return self._fit(row)
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Collection[Row]) -> None:
         """Insert all rows in one transaction, or none."""
         if rows:
             with self._engine.begin() as connection:
                 self.put(connection, rows)
 
-    def put(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Insert all rows in the caller's transaction."""
-        cursor = connection.connection.cursor()
+    def put(self, connection: Connection, rows: Iterable[Row]) -> None:
+        """Insert all rows in the caller's transaction. No more than a statement's are looked at at a time."""
+        cursor, left = connection.connection.cursor(), iter(rows)
         try:
-            whole = len(rows) - len(rows) % ROWS
-            for at in range(0, whole, ROWS):
-                cursor.execute(self._many, tuple(chain.from_iterable(rows[at : at + ROWS])))
-            if whole < len(rows):
-                cursor.executemany(self._one, rows[whole:])
+            while len(some := list(islice(left, ROWS))) == ROWS:
+                cursor.execute(self._many, tuple(chain.from_iterable(some)))
+            if some:
+                cursor.executemany(self._one, some)
         finally:
             cursor.close()
 

@@ -4,8 +4,9 @@ Owns the form of both rows and the way they are inserted together. Reading them 
 control's archive.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -16,7 +17,7 @@ from sqlalchemy import Engine
 from gateway.core.batch import KINDS_MOST, Batch
 from gateway.core.quality import Inspection, Verdict
 from gateway.model.outcome import Kind
-from gateway.store.inserting import Inserter, fitting
+from gateway.store.inserting import Inserter, Joined, fitting
 from gateway.store.tables import request_facts, request_kinds
 
 REFRESH_S = 86_400.0  # a kind is told anew after this, so that retention sees that it is still there
@@ -60,14 +61,40 @@ def kind_row(kind: Kind, deployment: str) -> KindRow:
     return KindRow(int.from_bytes(digest) >> 1, row, msgspec.Raw(answered))  # both databases count with a sign
 
 
-def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()] = ()) -> Iterable[RequestRow]:
+class RequestRows(Collection[RequestRow]):
+    """A batch's rows, ``kinds`` being that of each. They wait as columns and are made one after the other when they are
+    read; nothing of texts waits with them."""
+
+    def __init__(self, batch: Batch, kinds: list[KindRow]) -> None:
+        self.kinds = kinds
+        self.newest = max(batch.at, default=0.0)
+        self._batch = batch._replace(capture=[], pending_calls=[])
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __iter__(self) -> Iterator[RequestRow]:
+        return zip(self.kinds, self.facts(), strict=True)
+
+    def __contains__(self, row: object) -> bool:
+        return row in list(self)
+
+    def facts(self) -> Iterator[tuple[Any, ...]]:
+        """What is each request's own."""
+        return _facts(self._batch, self.kinds, ())
+
+
+def rows_of(batch: Batch, kinds: list[KindRow], checked: Checked | tuple[()] = ()) -> Iterator[RequestRow]:
     """A batch's rows, ``kinds`` being that of each; ``checked`` are the columns of what was checked."""
-    known = list(kinds)
-    facts = zip(
-        [kind.number for kind in known],
+    return zip(kinds, _facts(batch, kinds, checked), strict=True)
+
+
+def _facts(batch: Batch, kinds: list[KindRow], checked: Checked | tuple[()]) -> Iterator[tuple[Any, ...]]:
+    return zip(
+        [kind.number for kind in kinds],
         batch.request_id,
         batch.at,
-        _attempts(batch, known),
+        _attempts(batch, kinds),
         batch.queue_s,
         batch.overhead_s,
         batch.ttft_s,
@@ -87,7 +114,6 @@ def rows_of(batch: Batch, kinds: Iterable[KindRow], checked: Checked | tuple[()]
         *checked,
         strict=True,
     )
-    return zip(known, facts, strict=True)
 
 
 def _attempts(batch: Batch, known: Iterable[KindRow]) -> list[str]:
@@ -132,21 +158,23 @@ class RequestInserter:
         kind, fact = row
         return kind, (self._checked if len(fact) > len(_FACT_COLUMNS) else self._facts).fitted(fact)
 
-    def add(self, rows: Sequence[RequestRow]) -> None:
+    def add(self, rows: Collection[RequestRow]) -> None:
         """Insert all rows in one transaction, or none."""
         if not rows:
             return
-        of_kind, facts = zip(*rows, strict=True)
-        checked = [fact for fact in facts if len(fact) > len(_FACT_COLUMNS)]
-        plain = [fact for fact in facts if len(fact) == len(_FACT_COLUMNS)] if checked else facts
-        newest = max(map(_at, facts))
+        pieces = rows.pieces if isinstance(rows, Joined) else (rows,)
+        waiting = [piece for piece in pieces if isinstance(piece, RequestRows)]
+        others = [row for piece in pieces if not isinstance(piece, RequestRows) for row in piece]
+        of_kind = {kind for piece in waiting for kind in piece.kinds}.union(kind for kind, _ in others)
+        newest = max(chain((piece.newest for piece in waiting), (_at(fact) for _, fact in others)))
         due = newest - REFRESH_S
-        kinds = {kind.number: kind for kind in set(of_kind) if self._told_at.get(kind.number, due) <= due}
+        kinds = {kind.number: kind for kind in of_kind if self._told_at.get(kind.number, due) <= due}
+        plain = [fact for _, fact in others if len(fact) == len(_FACT_COLUMNS)]
         with self._engine.begin() as connection:
             # In one order everywhere: two gateways that tell the same kinds must not wait for each other.
             self._kinds.put(connection, [(number, newest, *kinds[number].values) for number in sorted(kinds)])
-            self._facts.put(connection, plain)
-            self._checked.put(connection, checked)
+            self._facts.put(connection, chain(*(piece.facts() for piece in waiting), plain))
+            self._checked.put(connection, (fact for _, fact in others if len(fact) > len(_FACT_COLUMNS)))
         if len(self._told_at) + len(kinds) > KINDS_MOST:
             self._told_at.clear()
         self._told_at.update(dict.fromkeys(kinds, newest))

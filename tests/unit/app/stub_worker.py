@@ -53,7 +53,8 @@ class Stub:
     def send_outcomes(self, count, name):
         """Finished requests."""
         index = self.options.index
-        self.send(Outcomes(index, 0, outcomes(index, [f"{name}-{os.getpid()}-{n}" for n in range(count)])))
+        made = outcomes(index, [f"{name}-{os.getpid()}-{n}" for n in range(count)])
+        self.send(Outcomes(index, 0, msgspec.msgpack.encode(made)))
 
     def send_stats(self):
         """Gauges."""

@@ -12,10 +12,10 @@ from gateway.control.scoring import Scored
 from gateway.core.batch import Batch, Kinds
 from gateway.core.consequence import Call, Result, Trace
 from gateway.core.quality import Check, FailureClass, Finding, Inspection, Verdict
-from gateway.model.messages import Outcomes, OutcomesArrived
+from gateway.model.messages import Outcomes
 from gateway.model.outcome import Capture, Outcome
 from tests.unit.control.conftest import outcome
-from tests.unit.dataplane.outcome_values import batches, columns
+from tests.unit.dataplane.outcome_values import batches, sent
 
 SECRET = "marmalade-5512-is-nowhere"
 
@@ -45,11 +45,11 @@ def batch(*outcomes: Outcome) -> Batch:
     return KINDS.batch([msgspec.msgpack.encode(made) for made in batches(outcomes)])
 
 
-def arrived(*outcomes: Outcome, dropped: int = 0, captures_dropped: int = 0, worker: int = 0) -> OutcomesArrived:
+def arrived(*outcomes: Outcome, dropped: int = 0, captures_dropped: int = 0, worker: int = 0) -> Outcomes:
     """As control reads a worker's message."""
-    message = Outcomes(worker, dropped, columns(*outcomes), captures_dropped)
+    message = Outcomes(worker, dropped, sent(*outcomes), captures_dropped)
     found = frames.decode_to_control(frames.encode(message)[frames.HEAD_BYTES :])
-    assert isinstance(found, OutcomesArrived)
+    assert isinstance(found, Outcomes)
     return found
 
 

@@ -18,7 +18,7 @@ from gateway.model.enums import EndpointState
 from gateway.model.messages import EndpointLocal, Outcomes
 from gateway.policy.load import load_snapshot
 from gateway.runtimes.adapter import Load
-from tests.unit.dataplane.outcome_values import columns
+from tests.unit.dataplane.outcome_values import sent
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def test_a_scrape_holds_what_was_counted(admin, reloader, rig, outcome, ev
     """Requests of the workers, state of the gateway, and control's own process in one text."""
     await reloader.first()
     stub = await rig.worker(0, 1)
-    stub.send(Outcomes(0, 2, columns(*[outcome()] * 5)))
+    stub.send(Outcomes(0, 2, sent(*[outcome()] * 5)))
     await eventually(lambda: bool(rig.metrics.requests.rows))
     families = {f.name: f for f in text_string_to_metric_families(await (await admin.get("/metrics")).text())}
     (requests,) = families["quantgate_requests"].samples
@@ -186,7 +186,7 @@ async def test_promtool_accepts_the_whole_scrape(admin, reloader, rig, *, outcom
     """Every metric that exists, in Prometheus' own lint."""
     await reloader.first()
     stub = await rig.worker(0, 1)
-    stub.send(Outcomes(0, 2, columns(*[outcome()] * 5)))
+    stub.send(Outcomes(0, 2, sent(*[outcome()] * 5)))
     stub.send(stats(0, inflight={"bf16": 1}, endpoints=[EndpointLocal("bf16/0", "ready", 4, 1)]))
     await eventually(lambda: 0 in rig.metrics.worker_stats)
     text = await (await admin.get("/metrics")).read()

@@ -3,13 +3,13 @@
 The writer is a real thread; the databases are a real SQLite file and a real PostgreSQL that is stopped and started.
 """
 
+import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from sqlalchemy import event, text
 
@@ -23,7 +23,7 @@ from gateway.store.migrate import upgrade
 from gateway.store.records import Filter, page
 from gateway.store.samples import SampleRow
 from tests.unit.control.conftest import outcome
-from tests.unit.control.exchanges import scored
+from tests.unit.control.exchanges import batch, scored
 from tests.unit.store.postgres import Postgres, binaries
 
 PATIENCE_S = 30.0
@@ -99,7 +99,8 @@ def test_no_text_waits_for_the_database(make: Callable[..., Archive]) -> None:
     """A slow disk must not hold megabytes of answers in memory: the queue has rows without texts."""
     archive = make()
     archive.take_scored([scored("a", capture=Capture(b"q" * 100_000, b"a" * 100_000, False))])
-    assert len(msgspec.msgpack.encode([fact for _, fact in archive._backlog.take(1)["requests"]])) < 2_000
+    archive.take_batch(batch(outcome(capture=Capture(b"q" * 100_000, b"a" * 100_000, False))))
+    assert len(pickle.dumps(archive._backlog.take(10)["requests"])) < 20_000
 
 
 def test_a_full_queue_drops_and_counts(make: Callable[..., Archive]) -> None:

@@ -1,8 +1,13 @@
 """The queue before the database: in order, bounded, nothing twice and nothing lost between two threads."""
 
 import threading
+from typing import Any
 
 from gateway.control.backlog import Backlog
+
+
+def taken(backlog: Backlog, most: int) -> dict[str, list[Any]]:
+    return {table: list(rows) for table, rows in backlog.take(most).items()}
 
 
 def test_rows_come_out_by_table_and_in_order() -> None:
@@ -12,9 +17,9 @@ def test_rows_come_out_by_table_and_in_order() -> None:
     for rows in ([1, 2], [3], [4, 5]):
         assert backlog.add("a", rows) == 0
     assert len(backlog) == 5
-    assert backlog.take(3) == {"a": [1, 2, 3]}
+    assert taken(backlog, 3) == {"a": [1, 2, 3]}
     assert backlog.add("b", ["x"]) == 0
-    assert backlog.take(1) == {"a": [4, 5], "b": ["x"]}
+    assert taken(backlog, 1) == {"a": [4, 5], "b": ["x"]}
     assert (len(backlog), backlog.take(1)) == (0, {})
 
 
@@ -24,7 +29,7 @@ def test_what_does_not_fit_is_told() -> None:
     assert backlog.add("a", [1, 2]) == 0
     assert backlog.add("b", [3, 4, 5]) == 2
     assert backlog.add("a", [6]) == 1
-    assert backlog.take(10) == {"a": [1, 2], "b": [3]}
+    assert taken(backlog, 10) == {"a": [1, 2], "b": [3]}
     assert backlog.add("a", [7, 8, 9]) == 0
 
 

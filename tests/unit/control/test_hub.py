@@ -1,7 +1,7 @@
 """Every message of a worker reaches those who understand it."""
 
 from gateway.model.messages import Outcomes
-from tests.unit.dataplane.outcome_values import columns
+from tests.unit.dataplane.outcome_values import sent
 
 
 async def test_a_workers_life_passes_through_all_parts(rig, policy, outcome, stats, eventually):
@@ -11,7 +11,7 @@ async def test_a_workers_life_passes_through_all_parts(rig, policy, outcome, sta
     stub = await rig.worker(0)
     await stub.until(lambda: stub.generation == 1)
     stub.send(stats(0, connections=3))
-    stub.send(Outcomes(0, 0, columns(outcome())))
+    stub.send(Outcomes(0, 0, sent(outcome())))
     await eventually(lambda: bool(rig.metrics.requests.rows))
     assert rig.metrics.worker_stats[0].connections == 3
     stub.close()
@@ -31,7 +31,7 @@ async def test_b97_one_scrape_shows_all_workers_together(rig, policy, outcome, e
     for index in range(4):
         stub = await rig.worker(index)
         for _ in range(25):
-            stub.send(Outcomes(index, 0, columns(*[outcome(worker=index)] * 10)))
+            stub.send(Outcomes(index, 0, sent(*[outcome(worker=index)] * 10)))
         await eventually(lambda index=index: total() == 250 * (index + 1))
         seen.append(total())
         stub.close()

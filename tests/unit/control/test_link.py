@@ -8,7 +8,7 @@ import pytest
 from gateway.control import link as link_module
 from gateway.control.link import Link
 from gateway.model.messages import Apply, Endpoints, Outcomes
-from tests.unit.dataplane.outcome_values import columns
+from tests.unit.dataplane.outcome_values import sent
 
 
 class Heard:
@@ -50,7 +50,7 @@ async def test_messages_reach_the_handler_in_order(listening, heard, stub_worker
     """What one worker sends arrives in the order it was sent, with the worker's index."""
     stub = await stub_worker(2).dial(listening.path)
     for number in range(50):
-        stub.send(Outcomes(2, number, columns(outcome(status=number))))
+        stub.send(Outcomes(2, number, sent(outcome(status=number))))
     stub.send(stats(2, generation=9))
     await eventually(lambda: bool(heard.gauges))
     assert [message.dropped for _, message in heard.batches] == list(range(50))
@@ -142,7 +142,7 @@ async def test_stopping_reads_what_workers_sent_last(listening, heard, stub_work
     stub = await stub_worker(0).dial(listening.path)
     await eventually(lambda: bool(heard.joined))
     for _ in range(500):
-        stub.send(Outcomes(0, 0, columns(*[outcome()] * 20)))
+        stub.send(Outcomes(0, 0, sent(*[outcome()] * 20)))
     stopping = asyncio.ensure_future(listening.stop(5.0))
     await stub._writer.drain()
     stub._writer.close()

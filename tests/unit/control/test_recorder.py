@@ -5,7 +5,7 @@ import pytest
 
 from gateway.control import recorder as module
 from gateway.control.recorder import GATHER_MOST_BYTES, Recorder
-from gateway.model.messages import OutcomesArrived
+from gateway.model.messages import Outcomes
 from tests.unit.control.exchanges import arrived
 
 
@@ -70,7 +70,7 @@ async def test_a_message_that_is_not_understood_takes_nothing_from_the_others(ou
     recorder, ear = Recorder(), Ear()
     recorder.subscribe("ear", ear)
     recorder.record(message(outcome, "a"))
-    recorder.record(OutcomesArrived(1, 0, msgspec.Raw(nonsense)))
+    recorder.record(Outcomes(1, 0, nonsense))
     recorder.record(message(outcome, "b"))
     recorder.flush()
     assert ear.heard == [["a", "b"]]

@@ -9,12 +9,7 @@ import pytest
 from gateway.core import batch as module
 from gateway.core.batch import Batch, ByKind, Kinds, by_column
 from gateway.model.outcome import Attempt, Capture, Kind, Outcome
-from tests.unit.dataplane.outcome_values import columns, make_outcome
-
-
-def sent(*outcomes: Outcome) -> bytes:
-    """As a worker sends them."""
-    return msgspec.msgpack.encode(columns(*outcomes))
+from tests.unit.dataplane.outcome_values import columns, make_outcome, sent
 
 
 def values(outcomes: Sequence[Outcome]) -> list[Any]:

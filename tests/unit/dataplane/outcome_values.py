@@ -77,6 +77,11 @@ def columns(*outcomes: Outcome) -> Columns:
     return batch
 
 
+def sent(*outcomes: Outcome) -> bytes:
+    """As one batch of a worker, on the wire."""
+    return msgspec.msgpack.encode(columns(*outcomes))
+
+
 def opened(batch: Columns) -> list[Outcome]:
     """As control reads what a worker sends."""
     return Kinds().batch([msgspec.msgpack.encode(batch)]).outcomes()

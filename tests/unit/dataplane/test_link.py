@@ -10,11 +10,19 @@ from gateway.dataplane.link import ControlLink
 from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.pairs import PairBuffer
 from gateway.dataplane.starts import StartCounts
-from gateway.model.messages import Apply, Endpoints, Feedback, Prepare, Rollouts, Stats, ToControl, ToWorker
-from gateway.model.outcome import Capture
+from gateway.model.messages import Apply, Endpoints, Feedback, Outcomes, Prepare, Rollouts, Stats, ToControl, ToWorker
+from gateway.model.outcome import Capture, Columns
 from tests.unit.dataplane.outcome_values import ended, make_outcome
 
 DECODER = msgspec.msgpack.Decoder(ToControl)
+
+
+def columns_of(message: Outcomes) -> Columns:
+    return msgspec.msgpack.decode(message.batch, type=Columns)
+
+
+def ids(message: Outcomes) -> list[str]:
+    return columns_of(message).request_id
 
 
 class Control:
@@ -140,10 +148,10 @@ async def test_outcomes_wait_for_a_control_that_is_away(tmp_path: Path) -> None:
     side.link.say(Feedback(3, 1.0, "t", "r", "bad", 0.0))
     control = await Control(tmp_path / "s").start()
     async with asyncio.timeout(5):
-        while sum(len(one.batch.kind) for one in control.heard if type(one).__name__ == "Outcomes") < 1200:
+        while sum(len(ids(one)) for one in control.heard if type(one).__name__ == "Outcomes") < 1200:
             await asyncio.sleep(0.005)
     batches = await control.until("Outcomes")
-    assert [request_id for batch in batches for request_id in batch.batch.request_id] == [str(i) for i in range(1200)]
+    assert [request_id for batch in batches for request_id in ids(batch)] == [str(i) for i in range(1200)]
     assert sum(batch.dropped for batch in batches) == 5
     assert [word.label for word in await control.until("Feedback")] == ["bad"]
     side.stop()
@@ -172,7 +180,7 @@ async def test_the_last_outcomes_are_sent_before_the_end(tmp_path: Path) -> None
     side.outcomes.add(ended(make_outcome(request_id="last")))
     await side.link.finish(2.0)
     batches = await control.until("Outcomes")
-    assert batches[-1].batch.request_id == ["last"]
+    assert ids(batches[-1]) == ["last"]
     side.stop()
     control.stop()
 
@@ -210,7 +218,7 @@ async def test_a_record_that_cannot_be_sent_does_not_keep_back_the_others(tmp_pa
             await asyncio.sleep(0.005)
     side.outcomes.add(ended(make_outcome(request_id="good")))
     (sent,) = await control.until("Outcomes")
-    assert sent.batch.request_id == ["good"]
+    assert ids(sent) == ["good"]
     side.stop()
     control.stop()
 
@@ -223,7 +231,7 @@ async def test_texts_given_up_for_room_are_told_once(tmp_path: Path) -> None:
         side.outcomes.add(ended(make_outcome(request_id=name, capture=Capture(b"12345", b"678", False))))
     control = await Control(tmp_path / "s").start()
     (first,) = await control.until("Outcomes")
-    assert (first.batch.request_id, list(first.batch.capture), first.captures_dropped) == (
+    assert (ids(first), list(columns_of(first).capture), first.captures_dropped) == (
         ["kept", "stripped", "stripped too"],
         [0],
         2,
