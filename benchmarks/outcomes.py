@@ -4,7 +4,7 @@
     python -m benchmarks.outcomes --parts
 
 Starts `gateway.app.control_main` on one core as the supervisor does (metrics, access log to a file, records to SQLite,
-checks in their process), dials its socket as a worker and sends what finished every 100 ms, as workers do, from the
+checks in their process), dials its socket as a worker and sends what finished every 300 ms, as workers do, from the
 other core. First nothing for a while, so that what timers cost shows beside what outcomes cost. Then reads from its
 metrics what arrived where. A loss anywhere (dropped lines, rows, skipped checks) ends in exit 1. `--parts` measures
 the parts of control one by one in this process (`benchmarks.outcome_parts`).

@@ -1,6 +1,6 @@
 """Where every outcome arrives, once: gathers them for a moment and fans batches out to whoever subscribes.
 
-Owns the list of subscribers and what waits for them. Outcomes come ten times a second from each worker; handled a
+Owns the list of subscribers and what waits for them. Outcomes come three times a second from each worker; handled a
 few hundred at a time they cost half as much, because waking up and warming up cost more than the work. Must not look
 into outcomes. A subscriber that fails is told in the log and counted; it takes nothing from the others. Called by
 ``control.hub``.
@@ -16,7 +16,7 @@ from gateway.control.series import Counter
 from gateway.core.batch import Batch, Kinds
 from gateway.model.messages import Outcomes
 
-GATHER_S = 0.5  # how long an outcome waits for others at most
+GATHER_S = 0.35  # how long an outcome waits for others at most: for the next message of its worker, too
 GATHER_MOST_BYTES = 256 * 1024  # some 1,200 outcomes, which hold the loop for several milliseconds
 
 Subscriber = Callable[[Batch], None]

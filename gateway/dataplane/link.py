@@ -30,7 +30,7 @@ from gateway.model.messages import (
     ToWorker,
 )
 
-FLUSH_S = 0.1  # how old an outcome may grow here: metrics lag by this much, and control wakes up this often
+FLUSH_S = 0.3  # how old an outcome may grow here: metrics lag by this much, and both ends wake up this often
 STATS_S = 1.0
 RETRY_S = 0.2
 HIGH_WATER = 4 * 1024 * 1024  # bytes on their way to control beyond which outcomes stay in the buffer
