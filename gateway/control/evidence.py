@@ -175,6 +175,7 @@ def deployment_record(pool: Pool, attested: Sequence[Attestation] = ()) -> dict[
         "device": pool.device,
         "gpu": pool.gpu,
         "compute_capability": pool.compute_capability,
+        **({} if pool.gpu_count is None else {"gpu_count": pool.gpu_count}),
         "context_window": pool.context_window,
         "upstream_model": pool.upstream_model,
         **{f"record.{key}": value for key, value in pool.record.items()},

@@ -144,4 +144,4 @@ def _describe(judge: Judge, key: SeriesKey) -> str:
     limit = f", limit {series.spec.limit:.3g}" if series.spec.limit else ""
     trip = series.trip
     reached = f"; the meter reached {trip.total:.3g}" if trip is not None else ""
-    return f"{key} tripped: {series.bad:g} bad of {series.evidence.number} since the stage began{limit}{reached}"
+    return f"{key} tripped: {series.bad:g} bad of {series.evidence.number} since its evidence began{limit}{reached}"

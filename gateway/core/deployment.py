@@ -194,7 +194,11 @@ def _calibrated(facts: _Facts) -> bool:
 
 
 def _several_gpus(facts: _Facts) -> bool:
-    parallel = facts.record("tensor_parallel", "parallelism") or facts.told("tensor_parallel")
+    parallel = (
+        facts.record("tensor_parallel", "parallelism")
+        or facts.told("tensor_parallel")
+        or _text(facts.declared.get("gpu_count"))
+    )
     return facts.on_gpu and parallel not in ("", "1")
 
 
@@ -227,7 +231,10 @@ def _never(_: _Facts) -> bool:
 
 def _ran_on(facts: _Facts) -> str:
     gpu = _text(facts.declared.get("gpu"))
-    return gpu or ("CPU" if facts.declared.get("device") == "cpu" else "")
+    if gpu:
+        number = facts.declared.get("gpu_count")
+        return gpu if number is None else f"{number} × {gpu}"
+    return "CPU" if facts.declared.get("device") == "cpu" else ""
 
 
 _ITEMS: Final = (

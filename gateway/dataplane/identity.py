@@ -1,4 +1,4 @@
-"""Who calls: an API key → tenant, by its SHA-256. Never a client header, unless a trusted proxy says it.
+"""Who calls: an API key → tenant, by its SHA-256. Never by anything else that a client says.
 
 The table holds digests only. Look-up goes by the first bytes of the digest, which tells nothing about a stored key,
 and the comparison that decides takes constant time.

@@ -78,6 +78,7 @@ class Pool:
     device: str | None = None  # gpu | cpu; None = not declared
     gpu: str | None = None
     compute_capability: float | None = None
+    gpu_count: int | None = None  # that an endpoint uses; None = not declared
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,6 @@ class Settings:
     retry_budget: float = 0.2
     response_headers: bool = True
     cors_origins: tuple[str, ...] = ()
-    trusted_proxies: tuple[str, ...] = ()
     access_log: bool = True
 
 

@@ -203,6 +203,7 @@ def _pool(name: str, pool: written.Pool, policy: Policy, slots: Mapping[str, int
         device=hardware.device if hardware else None,
         gpu=hardware.gpu if hardware else None,
         compute_capability=capability_of(hardware),
+        gpu_count=hardware.count if hardware else None,
     )
 
 
@@ -279,6 +280,5 @@ def _settings(gateway: written.Gateway) -> Settings:
         retry_budget=gateway.retry_budget,
         response_headers=gateway.response_headers,
         cors_origins=tuple(gateway.cors_origins),
-        trusted_proxies=tuple(gateway.trusted_proxies),
         access_log=gateway.access_log,
     )

@@ -3,7 +3,6 @@
 # ruff: noqa: RUF012 - pydantic copies mutable defaults for every instance
 
 import re
-from ipaddress import ip_network
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -78,18 +77,6 @@ def _origin(value: str) -> str:
             "an origin is what a browser sends: scheme and host in lower case, a port, and no path",
             "write it as https://app.example, or '*' for any",
         )
-    return value
-
-
-def _network(value: str) -> str:
-    try:
-        ip_network(value)
-    except ValueError as error:
-        try:
-            mend = f"write {ip_network(value, strict=False)}"
-        except ValueError:
-            mend = "write 10.0.0.7 or 10.0.0.0/8"
-        refuse(f"{error}", mend)
     return value
 
 
@@ -278,7 +265,4 @@ class Gateway(Strict):
     retry_budget: Share = 0.2
     response_headers: bool = True
     cors_origins: list[Annotated[Text, AfterValidator(_origin)]] = []
-    trusted_proxies: list[Annotated[Text, AfterValidator(_network)]] = Field(
-        default=[], description="addresses or networks whose forwarded headers count"
-    )
     access_log: bool = True

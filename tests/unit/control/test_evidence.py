@@ -66,8 +66,8 @@ def test_the_deployment_record_is_the_policys_word() -> None:
     pool = Pool("int4", "m", "vllm", Precision(weights="int4", method="awq"), (), record={"cuda": "13.0"}, gpu="A100")
     found = deployment_record(pool)
     assert (found["precision"]["weights"], found["record.cuda"], found["gpu"]) == ("int4", "13.0", "A100")
-    other = deployment_record(dataclasses.replace(pool, record={"cuda": "13.1"}))
-    assert hash_of(found) != hash_of(other)
+    for other in (dataclasses.replace(pool, record={"cuda": "13.1"}), dataclasses.replace(pool, gpu_count=2)):
+        assert hash_of(found) != hash_of(deployment_record(other))
 
 
 def view(version: str, weights: str = "int4", cache_tokens: int = 1) -> EndpointView:

@@ -51,6 +51,15 @@ def test_the_runtimes_word_fills_gaps_and_stands_beside_the_policys():
     assert found["system NCCL"].state is State.MISSING  # two cards talk
 
 
+def test_the_number_of_gpus_is_on_record():
+    """As declared with the hardware; more than one talk to each other."""
+    found = by_name(entries(DECLARED | {"gpu": "H100", "gpu_count": 2}, None, Plan()))
+    assert found["system hardware"].declared == "2 × H100"
+    assert found["system NCCL"].state is State.MISSING
+    found = by_name(entries(DECLARED | {"gpu": "H100", "gpu_count": 1}, None, Plan()))
+    assert found["system NCCL"].state is State.NOT_APPLICABLE
+
+
 def test_keys_of_the_policys_record_count_under_their_usual_names():
     """Any of the spellings; the entry says which one to write."""
     declared = DECLARED | {"record.cuda_version": "13.0", "record.sha256": "abc"}
