@@ -19,6 +19,7 @@ def _beside(value: str) -> str:
 class Expect(Strict):
     """What must hold for one request. ``pool`` is the first choice, ``pools`` the whole order."""
 
+    null_means_none = True
     pool: Name | None = None
     pools: list[Name] | None = None
     never: Many[Name] | None = Field(default=None, description="pools that must not be among the choices")

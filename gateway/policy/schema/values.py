@@ -6,7 +6,7 @@ and never repeat a value that could be a secret. Pure; called by pydantic.
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +16,9 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -46,9 +48,21 @@ _MOST = 2**53
 
 
 class Strict(BaseModel):
-    """Base of every section: unknown keys are errors, values are not changed after reading."""
+    """Base of every section: unknown keys are errors, and so are keys with nothing behind them, except where
+    ``null_means_none`` says that a missing thing is expected. Values are not changed after reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    null_means_none: ClassVar[bool] = False
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _something(cls, value: object, info: ValidationInfo) -> object:
+        """Read as if the key were not there, an empty `kv_cache:` would take a requirement away in silence. Where a
+        value is needed anyway, its type says what is missing."""
+        field = cls.model_fields[info.field_name or ""]
+        if value is None and not cls.null_means_none and type(None) in get_args(field.annotation):
+            refuse("there is nothing here", "give it a value, or leave the key out")
+        return value
 
 
 def refuse(message: str, mend: str = "") -> NoReturn:

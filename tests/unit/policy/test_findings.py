@@ -109,6 +109,26 @@ def test_a_fault_is_said_in_words(change: Any, said: str, policies: Any) -> None
     assert said in str(policies.error(change))
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (lambda d: d["constraints"][0]["require"].update(kv_cache=None), "constraints[0].require.kv_cache"),
+        (lambda d: d["constraints"][0].update(when=None), "constraints[0].when"),
+        (lambda d: d["routes"][0]["when"].update(task=None), "routes[0].when.task"),
+        (lambda d: d["routes"][0].update(when={"turns": {"gte": None, "lt": 5}}), "routes[0].when.turns.gte"),
+        (lambda d: d["tenants"]["acme"].update(models=None), "tenants.acme.models"),
+        (lambda d: d["pools"]["fp8"].update(limits={"inflight": None}), "pools.fp8.limits.inflight"),
+    ],
+)
+def test_a_key_with_nothing_behind_it_is_refused(change: Any, key: str, policies: Any) -> None:
+    """Read as absent, it would take a demand away, or a bound, and nobody would know."""
+    error = policies.error(change)
+    assert (error.message, error.mend) == (
+        f"{key}: there is nothing here",
+        "give it a value, or leave the key out",
+    )
+
+
 def test_no_secret_is_repeated(policies: Any) -> None:
     """Keys, tokens and passwords that someone wrote into a policy do not reach a log through its error."""
 
