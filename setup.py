@@ -1,7 +1,7 @@
 """Compiles the request path to C with mypyc where ``QUANTGATE_COMPILE=1`` asks for it, as ``make`` and the image do.
 
 The compiled modules are these very files: without a compiler the package is pure Python, does the same, and costs about
-twice the processor time per request. What is listed runs for every request or every streamed event; whatever runs
+twice the processor time per request. What is listed runs for every request, streamed event or outcome; whatever runs
 seldom stays interpreted, because compiling it would only cost time to build.
 """
 

@@ -112,6 +112,42 @@ def test_a_full_queue_drops_and_counts(make: Callable[..., Archive]) -> None:
     wait(lambda: archive.waiting == 0 and counts(archive)[0] == {"requests": 3})
 
 
+def test_finished_requests_wait_as_they_came_and_are_written_in_order(make: Callable[..., Archive]) -> None:
+    """Batches without texts, one that came with texts between them, and of the last one what fits."""
+    archive = make(capacity=9)
+    plain = [batch(*(outcome(request_id=f"{part}{number}") for number in range(4))) for part in "ab"]
+    archive.take_batch(plain[0])
+    archive.take_scored([scored("checked")])
+    archive.take_batch(plain[1])
+    archive.take_batch(batch(outcome(request_id="late")))
+    assert (archive.waiting, counts(archive)[1]) == (9, {"queue_full": 1})
+    archive.start()
+    wait(lambda: counts(archive)[0] == {"requests": 9})
+    assert archive.engine is not None
+    found = [(row["request_id"], row["score"]) for row in page(archive.engine, Filter())]
+    assert sorted(found) == [*((f"{part}{n}", None) for part in "ab" for n in range(4)), ("checked", 1.0)]
+
+
+def test_a_batch_is_cut_where_the_queue_ends(make: Callable[..., Archive]) -> None:
+    """The first of it are kept."""
+    archive = make(capacity=3)
+    archive.take_batch(batch(*(outcome(request_id=name) for name in "abcde")))
+    assert (archive.waiting, counts(archive)[1]) == (3, {"queue_full": 2})
+    archive.start()
+    wait(lambda: counts(archive)[0] == {"requests": 3})
+    assert stored(archive) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1])
+def test_an_absurd_number_in_a_batch_costs_its_own_row(make: Callable[..., Archive], value: int) -> None:
+    """It fits into no array and no database; what came with it is written."""
+    archive = make()
+    archive.take_batch(batch(outcome(request_id="a"), outcome(prompt_tokens=value), outcome(request_id="c")))
+    archive.start()
+    wait(lambda: counts(archive) == ({"requests": 2}, {"bad_row": 1}))
+    assert stored(archive) == {"a", "c"}
+
+
 def test_stopping_writes_what_waits(make: Callable[..., Archive], tmp_path: Path) -> None:
     """The last outcomes of a stopping gateway are on disk when it ends."""
     archive = make()

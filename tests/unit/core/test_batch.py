@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gateway.core import batch as module
-from gateway.core.batch import Batch, ByKind, Kinds, by_column
+from gateway.core.batch import Batch, ByKind, Kinds, by_column, numbers
 from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 from tests.unit.dataplane.outcome_values import columns, make_outcome, sent
 
@@ -43,6 +43,15 @@ def test_each_outcome_keeps_its_own_values() -> None:
     outcomes = different(7)
     found = Kinds().batch([sent(*outcomes[:3]), sent(), sent(*outcomes[3:])])
     assert values(found.outcomes()) == values(outcomes) == values(by_column(outcomes).outcomes())
+
+
+def test_a_number_that_fits_into_no_array_stays_what_it_is() -> None:
+    """A runtime may report anything; its neighbours, before and after, are as they were."""
+    outcomes = [make_outcome(prompt_tokens=number) for number in (1, 2**64 - 1, 3)]
+    found = Kinds().batch([sent(outcomes[0]), sent(outcomes[1]), sent(outcomes[2])])
+    assert numbers(found.prompt_tokens) == [1, 2**64 - 1, 3]
+    assert values(found.outcomes()) == values(outcomes)
+    assert numbers(found.only([0, 1, 1]).prompt_tokens) == [2**64 - 1, 3]
 
 
 def test_an_attempt_that_answered_is_known_by_its_kind() -> None:
