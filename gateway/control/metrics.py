@@ -126,7 +126,8 @@ class Metrics:
         """Count a batch of finished requests."""
         if not batch.kind:
             return
-        for kind, number in Counted(batch.kind).items():
+        counted = Counted(batch.kind)
+        for kind, number in counted.items():
             self._rows[kind].requests[0] += number
         # By column, in the order of _Rows.
         _, request, queue, overhead, ttft, tpot, prompt, cached, completion = zip(*self._rows.of(batch), strict=True)
@@ -138,13 +139,14 @@ class Metrics:
         add(prompt, numbers(batch.prompt_tokens))
         add(cached, numbers(batch.cached_tokens))
         add(completion, numbers(batch.completion_tokens))
-        self._take_attempts(batch)
+        self._take_attempts(batch, counted)
 
-    def _take_attempts(self, batch: Batch) -> None:
-        """Most outcomes have the one attempt that answered, and count by kind."""
+    def _take_attempts(self, batch: Batch, counted: Counted[Kind]) -> None:
+        """Most outcomes have the one attempt that answered, and count by kind: ``counted``, unless there are others."""
         others = list(batch.other_attempts())
-        answered = compress(batch.kind, [tried is None for tried in batch.attempts]) if others else batch.kind
-        for kind, number in Counted(answered).items():
+        if others:
+            counted = Counted(compress(batch.kind, [tried is None for tried in batch.attempts]))
+        for kind, number in counted.items():
             self._answered[kind][0] += number
         for _, tried in others:
             for attempt in tried:
