@@ -13,7 +13,7 @@ from gateway.dataplane.board import ROWS, Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.forward import Forwarder
 from gateway.dataplane.identity import Caller
-from gateway.dataplane.quota import Quota, limited
+from gateway.dataplane.quota import UNLIMITED, Quota, limited, too_long
 from gateway.errors import ApiError
 from gateway.model.enums import Result
 from gateway.model.table import Tenant
@@ -137,7 +137,7 @@ class Admission:
         if most is None or tenant.slot < 0:
             return
         if self._board.used(tenant.slot, wall_s)[0] + 1 > most:
-            raise limited("requests per minute", most, wall_s)
+            raise limited("requests per minute", most, self._board.wait_s(tenant.slot, wall_s, most - 1, UNLIMITED))
         self._board.charge(tenant.slot, wall_s, 1, 0)
 
     def _charge(self, exchange: Exchange) -> None:
@@ -150,16 +150,23 @@ class Admission:
         if quota.per_minute:
             requests, tokens = board.used(row, wall)
             exchange.extra_fields = quota.told(exchange.extra_fields, requests + 1, tokens + size, wall)
-            if requests + 1 > quota.requests:
-                raise limited("requests per minute", quota.requests, wall)
-            if tokens + size > quota.tokens:
-                raise limited("tokens per minute", quota.tokens, wall)
+            if requests + 1 > quota.requests or tokens + size > quota.tokens:
+                raise self._over(quota, row, wall, requests, size)
         if 0 <= quota.inflight <= board.inflight(row):
-            raise limited("requests in flight", quota.inflight, None)
+            raise limited("requests in flight", quota.inflight, 1)
         exchange.tenant_row = row
         exchange.charged_tokens = size
         board.enter(row)
         board.charge(row, wall, 1, size)
+
+    def _over(self, quota: Quota, row: int, wall: float, requests: float, size: int) -> ApiError:
+        """Which limit of a minute stands against a request, and when it will have room."""
+        if size > quota.tokens:
+            return too_long(size, quota.tokens)
+        seconds = self._board.wait_s(row, wall, quota.requests - 1, quota.tokens - size)
+        if requests + 1 > quota.requests:
+            return limited("requests per minute", quota.requests, seconds)
+        return limited("tokens per minute", quota.tokens, seconds)
 
     def _quota(self, row: int, caller: Caller) -> Quota:
         """The caller's quota, made anew when another generation has changed who it is."""

@@ -19,6 +19,7 @@ REQUESTS: Final = 2
 REQUESTS_BEFORE: Final = 3
 TOKENS: Final = 4
 TOKENS_BEFORE: Final = 5
+FORGOTTEN_S: Final = 120  # of two minutes' counts none is left
 
 
 class _Own:
@@ -140,6 +141,19 @@ class Board:
             requests += more_requests
             tokens += more_tokens
         return requests, tokens if tokens > 0.0 else 0.0
+
+    def wait_s(self, row: int, wall_s: float, requests: float, tokens: float) -> int:
+        """Whole seconds until at most these count as used, if nobody adds to them: 1 to 120, and 120 for what never
+        will."""
+        low, high = 0, FORGOTTEN_S  # what is used only falls
+        while high - low > 1:
+            middle = (low + high) // 2
+            used = self.used(row, wall_s + middle)
+            if used[0] <= requests and used[1] <= tokens:
+                high = middle
+            else:
+                low = middle
+        return high
 
     # inside
 

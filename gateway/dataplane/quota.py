@@ -33,7 +33,7 @@ class Quota:
 
     def told(self, before: bytes, requests: float, tokens: float, wall: float) -> bytes:
         """Header lines, and behind them OpenAI's x-ratelimit-* lines; the reset is the end of the minute."""
-        reset = _RESETS[wait_s(wall)]
+        reset = _RESETS[reset_s(wall)]
         lines = before
         if self._requests_told:
             lines = b"%b%b%d\r\nx-ratelimit-reset-requests: %b" % (
@@ -52,16 +52,23 @@ class Quota:
         return lines
 
 
-def wait_s(wall: float) -> int:
+def reset_s(wall: float) -> int:
     """Whole seconds until the minute is over, 1 to 61."""
     return max(1, int(60.0 - wall % 60.0) + 1)
 
 
-def limited(what: str, limit: float, wall: float | None) -> ApiError:
-    """The refusal of a request over a limit; ``wall`` None: one that is no matter of time."""
-    seconds = 1 if wall is None else wait_s(wall)
+def limited(what: str, limit: float, seconds: int) -> ApiError:
+    """The refusal of a request over a limit, which ``seconds`` later has room for it."""
     message = f"This key's limit of {limit:g} {what} is reached. Try again in {seconds} s."
     return ApiError(429, "rate_limit_exceeded", message, headers=(("Retry-After", str(seconds)),))
+
+
+def too_long(tokens: int, limit: float) -> ApiError:
+    """The refusal of a request that is over the limit by itself: waiting does not help, and OpenAI's SDKs are told."""
+    message = (
+        f"This request's prompt has about {tokens} tokens, more than this key's {limit:g} a minute. Send less at once."
+    )
+    return ApiError(429, "rate_limit_exceeded", message, headers=(("x-should-retry", "false"),))
 
 
 def _told_of(name: bytes, limit: float) -> bytes:

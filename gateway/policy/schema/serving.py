@@ -164,8 +164,8 @@ class Hardware(Strict):
 class TenantLimits(Strict):
     """What a tenant may use. A key left out means no limit."""
 
-    requests_per_minute: Rate | None = None
-    tokens_per_minute: Rate | None = None
+    requests_per_minute: Annotated[Rate, Field(ge=1)] | None = None  # below one no request would ever be let in
+    tokens_per_minute: Annotated[Rate, Field(ge=1)] | None = None
     inflight: Count | None = None
 
 

@@ -1,8 +1,11 @@
 """Shared counters: what one worker writes all read, windows slide, a restarted worker starts from zero."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.dataplane.board import Board
 
@@ -121,4 +124,32 @@ def test_rows_below_nothing_are_not_counted(tmp_path: Path) -> None:
     board.enter(-1)
     assert board.inflight(-1) == 0
     assert board.inflight(4095) == 0
+    board.close()
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 90), st.integers(1, 3), st.booleans()), min_size=1, max_size=12),
+    st.floats(0, 30),
+    st.integers(1, 10),
+)
+def test_who_waits_as_long_as_told_is_let_in_and_not_a_second_sooner(
+    taken: list[tuple[float, int, bool]], later: float, most: int
+) -> None:
+    """At any time of the minute, whichever worker let the others in."""
+    with TemporaryDirectory() as directory:
+        one, two = Board(Path(directory) / "b", 0, 2), Board(Path(directory) / "b", 1, 2)
+        for at, requests, elsewhere in sorted(taken):
+            (two if elsewhere else one).charge(1, 6000.0 + at, requests, 0)
+        now = 6000.0 + max(at for at, _, _ in taken) + later
+        waited = one.wait_s(1, now, most - 1, float("inf"))
+        assert one.used(1, now + waited)[0] + 1 <= most
+        assert waited == 1 or one.used(1, now + waited - 1)[0] + 1 > most
+        one.close()
+        two.close()
+
+
+def test_what_can_never_be_waits_for_the_longest(tmp_path: Path) -> None:
+    """No room even where nothing is used."""
+    board = Board(tmp_path / "b", 0, 1)
+    assert board.wait_s(1, 600.0, -1, 0) == 120
     board.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.dataplane.identity import Caller
-from gateway.dataplane.quota import Quota, limited, wait_s
+from gateway.dataplane.quota import Quota, limited, reset_s, too_long
 from gateway.model.table import Limits, Tenant
 
 
@@ -35,16 +35,21 @@ def test_a_limit_that_does_not_exist_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(("wall", "seconds"), [(0.0, 61), (0.5, 60), (59.0, 2), (59.9, 1), (60.0, 61)])
-def test_the_wait_is_to_the_end_of_the_minute(wall: float, seconds: int) -> None:
-    """Rounded up, so that whoever waits as long as told is not refused again."""
-    assert wait_s(wall) == seconds
-    error = limited("tokens per minute", 10, wall)
-    assert error.headers == (("Retry-After", str(seconds)),)
+def test_the_reset_is_the_end_of_the_minute(wall: float, seconds: int) -> None:
+    """Rounded up."""
+    assert reset_s(wall) == seconds
 
 
 def test_a_refusal_names_the_limit() -> None:
     """What is full, how much it is, and how long to wait."""
-    error = limited("requests in flight", 1.5, None)
+    error = limited("requests in flight", 1.5, 1)
     assert (error.status, error.code) == (429, "rate_limit_exceeded")
     assert "limit of 1.5 requests in flight" in error.message
     assert error.headers == (("Retry-After", "1"),)
+
+
+def test_a_prompt_above_the_limit_is_not_told_to_wait() -> None:
+    """It would be refused again, for ever."""
+    error = too_long(7504, 6000.0)
+    assert (error.status, error.code, error.headers) == (429, "rate_limit_exceeded", (("x-should-retry", "false"),))
+    assert "about 7504 tokens" in error.message

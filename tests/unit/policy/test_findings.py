@@ -94,6 +94,7 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
             "leave /v1/chat/completions out",
         ),
         (lambda d: d["pools"]["fp8"].update(adapters=["legal", 5]), "an adapter's name is text"),
+        (lambda d: d["tenants"]["acme"].update(limits={"requests_per_minute": 0.5}), "greater than or equal to 1"),
         (lambda d: d.update(gateway={"cors_origins": ["https://app.example/"]}), "(write it as https://app.example"),
         (lambda d: d.update(gateway={"cors_origins": ["App.example"]}), "what a browser sends"),
         (lambda d: d["routes"][0].update(when={"api": "models"}), "'models' is not one of chat, completions"),
