@@ -19,7 +19,9 @@ Json = dict[str, Any]
 PARSE_MOST: Final = 65_536
 """Bodies up to this many bytes are parsed whole; of longer ones only the end is looked at."""
 
-_TAIL: Final = 4_096
+TAIL: Final = 4_096
+"""So many bytes at the end of a long body are looked at."""
+
 _NO_USAGE: Final = (-1, -1, -1)
 _NOT_OUTPUT: Final = frozenset(("role", "name", "id", "type"))
 _VALUES: Final = json.JSONDecoder()
@@ -203,7 +205,7 @@ def answer_info(body: bytes, *, chat: bool = True) -> AnswerInfo:
     ``chat``: it is probably one of chat or completions. It says the same either way, sooner where that is right.
     """
     if len(body) > PARSE_MOST:
-        return _from_end(body)
+        return end_info(body)
     if chat:
         try:
             return _of_usual(_usual(body))
@@ -235,8 +237,9 @@ def _of_any(body: bytes) -> AnswerInfo:
     return AnswerInfo(prompt, cached, completion, finish_of(answer), error_of(answer), True)
 
 
-def _from_end(body: bytes) -> AnswerInfo:
-    tail = body[-_TAIL:]
+def end_info(body: bytes) -> AnswerInfo:
+    """What the end of a long JSON answer says; errors are not looked for."""
+    tail = body[-TAIL:]
     usage = None
     for found in _USAGE.finditer(tail):
         usage = usage_at(tail, found.end()) or usage

@@ -1,7 +1,10 @@
 """Bytes of what the gateway says: its own errors, its headers, and which of a pool's fields reach the client."""
 
+import orjson
+
 from gateway.core.retry import of_status
-from gateway.errors import ApiError
+from gateway.errors import ApiError, error_body
+from gateway.model.enums import Api
 from gateway.wire.http import HOP_BY_HOP, AnswerHead, Headers, named_by_connection
 
 JSON = b"Content-Type: application/json\r\n"
@@ -72,6 +75,23 @@ def fields_to_pool(headers: Headers) -> bytes:
             continue
         lines.append(b"%b: %b\r\n" % (name, value))
     return b"".join(lines)
+
+
+def told_error(error: dict[str, object]) -> tuple[int, bytes]:
+    """Status and JSON body of an error that a pool sent under a 200; no body where it cannot be written again (half a
+    surrogate pair, an integer beyond 64 bits): the client gets the status in our words."""
+    code = error.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 502
+    try:
+        return status, orjson.dumps({"error": error})
+    except TypeError:
+        return status, b""
+
+
+def broken_event(api: Api, message: str) -> bytes:
+    """What a stream that breaks off after output says last."""
+    event = b"data: %b\n\n" % error_body(502, "upstream_truncated", message)
+    return b"event: error\n" + event if api is Api.MESSAGES else event
 
 
 class Passed:

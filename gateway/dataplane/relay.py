@@ -10,16 +10,13 @@ they come, and the scanner keeps what the outcome needs.
 
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
 from gateway.core import sse
-from gateway.core.answer import AnswerInfo, answer_info
+from gateway.core.answer import TAIL, AnswerInfo, answer_info, end_info
 from gateway.core.retry import of_status
-from gateway.dataplane.answers import DONE, Passed, passed_of
+from gateway.dataplane.answers import DONE, Passed, broken_event, passed_of, told_error
 from gateway.dataplane.attempt import Attempt, State
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
-from gateway.errors import error_body
 from gateway.model.enums import Api, Failure, Result
 from gateway.wire.http import AnswerHead, Headers
 from gateway.wire.listener import answer, pass_on
@@ -179,6 +176,8 @@ class Relay(Attempt):
         if exchange.capture is not None:
             exchange.capture.add(held)
         self.forget_request()
+        if self._scanner is None:
+            self.body = [held[-TAIL:]]
         if self._stripper is not None:
             held = self._stripper.feed(held)
         exchange.connection.begin(self.status, self._fields(), length, held)
@@ -199,6 +198,9 @@ class Relay(Attempt):
                 exchange.content_last_at = now
             elif scanner.content:
                 exchange.content_at = exchange.content_last_at = now
+        else:
+            end = data if len(data) >= TAIL else self.body[0] + data
+            self.body[0] = end[-TAIL:]
         if exchange.capture is not None:
             exchange.capture.add(data)
         if frame and passed is data:
@@ -207,17 +209,12 @@ class Relay(Attempt):
             exchange.connection.send(passed)
 
     def _error_event(self, error: dict[str, object]) -> None:
-        """The stream's first word is an error: the client gets its real status, or another endpoint is tried."""
-        code = error.get("code")
-        status = code if isinstance(code, int) and 400 <= code < 600 else 502
-        failure = of_status(status)
+        """The first word is an error: the client gets its real status, or another endpoint is tried."""
+        self.status, body = told_error(error)
+        failure = of_status(self.status)
         self.failure = Failure.ERROR_EVENT if failure is Failure.STATUS_5XX else failure
-        self.status = status
         self.headers = [(b"content-type", b"application/json")]
-        try:
-            self.body = [orjson.dumps({"error": error})]
-        except TypeError:  # half a surrogate pair, an integer beyond 64 bits: the client gets the status in our words
-            self.body = []
+        self.body = [body]
         self._end_collected()
 
     # the end
@@ -228,7 +225,10 @@ class Relay(Attempt):
             return
         exchange = self.exchange
         body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        exchange.usage = answer_info(body, chat=exchange.api in ENDS_WITH_DONE)
+        info = exchange.usage = answer_info(body, chat=exchange.api in ENDS_WITH_DONE)
+        if info.error is not None and exchange.api in ENDS_WITH_DONE:
+            self._error_event(info.error)  # an error is one however it is dressed
+            return
         if exchange.capture is not None:
             exchange.capture.add(body)
         fields = self._fields()
@@ -264,6 +264,8 @@ class Relay(Attempt):
             if not info.done and exchange.api in ENDS_WITH_DONE:
                 last += DONE  # some runtimes forget it, and clients wait for it
             failure = Failure.ERROR_EVENT if info.error is not None else None
+        else:
+            exchange.usage = end_info(self.body[0])
         if failure is None:
             self.forwarder.succeeded(self)
         else:
@@ -282,9 +284,7 @@ class Relay(Attempt):
             last = self._stripper.flush() if self._stripper is not None else b""
             # An event that the pool left open is closed first, or a client would read it and the error as one.
             opening = b"" if scanner.at_boundary else b"\n\n"
-            event = b"data: %b\n\n" % error_body(502, "upstream_truncated", message)
-            if exchange.api is Api.MESSAGES:
-                event = b"event: error\n" + event
+            event = broken_event(exchange.api, message)
             done = DONE if exchange.api in ENDS_WITH_DONE else b""
             exchange.connection.end(b"".join((last, opening, event, done)))
         exchange.finish(Result.UPSTREAM_TRUNCATED, self.status)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cases.conftest import Lane
-from tests.cases.messages import DONE, FIN, ROLE, c, event, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, ROLE, answer, c, event, r0, r0s, stream
 from tests.cases.upstream import Close, Gate, Reset, Step
 
 QUEUE_FULL = event({"error": {"message": "queue full", "type": "overloaded", "code": 503}})
@@ -64,6 +64,23 @@ def test_b17_error_as_first_word_is_the_status(lane: Lane, before: list[bytes]) 
     lane.first.play(script)
     lane.second.play(stream(c("fine"), FIN, DONE))
     assert lane.request(r0s(lane.model)).body == c("fine") + FIN + DONE
+
+
+def test_b17_error_as_a_whole_answer(lane: Lane) -> None:
+    """Status 200 over an error object and nothing else: the client gets the error's own, another endpoint is tried, and
+    it counts against the pool; a client's error stays its own."""
+    script = answer({"error": {"message": "queue full", "type": "overloaded", "code": 503}})
+    lane.first.play(script)
+    lane.second.play(script)
+    reply = lane.request(r0(lane.model))
+    assert (reply.status, reply.pool_error["message"]) == (503, "queue full")
+    outcome = lane.outcome(status=503)
+    assert (outcome["result"], outcome["failure"]) == ("upstream_error", "error_event")
+    lane.first.play(script)
+    lane.second.play(OK)
+    assert lane.request(r0(lane.model)).json["choices"]
+    lane.first.play(answer({"error": {"message": "exceeds context", "code": 400}}))
+    assert lane.request(r0(lane.model)).status == 400
 
 
 def test_b17_error_in_mid_stream_is_relayed(lane: Lane) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cases.conftest import Lane
-from tests.cases.messages import DONE, FIN, OK, USAGE, c, event, r0, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, USAGE, answer, c, event, r0, r0s, stream
 from tests.cases.upstream import Received, Step
 
 BASE = {"id": "a", "object": "chat.completion.chunk", "usage": USAGE}
@@ -69,3 +69,13 @@ def test_b25_usage_is_asked_for_by_the_gateway(lane: Lane) -> None:
     other = lane.request(r0s(lane.model, stream_options={"continuous_usage_stats": False}))
     assert other.body == c("a") + FIN + DONE
     assert lane.first.received[2].json["stream_options"]["continuous_usage_stats"] is False
+
+
+def test_b22_usage_at_the_end_of_a_long_answer(lane: Lane) -> None:
+    """A whole answer of any length: vectors of many inputs, logprobs; usage stands behind them."""
+    vectors = [{"index": index, "object": "embedding", "embedding": [0.123456789] * 1_000} for index in range(60)]
+    usage = {"prompt_tokens": 600, "total_tokens": 600}
+    lane.first.play(answer({"object": "list", "data": vectors, "model": "up", "usage": usage}))
+    reply = lane.request({"model": lane.model, "input": ["text"] * 60}, path="/v1/embeddings")
+    assert len(reply.body) > 600_000
+    assert (reply.json["usage"], lane.outcome()["prompt_tokens"]) == (usage, 600)
