@@ -163,7 +163,7 @@ class ClientConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             if not self._complete:
                 self._report(fresh)  # what came before the fault in this read is as good as in a read of its own
-                self._fail(f"not HTTP: {error}")
+                self._fail(f"not HTTP: {error.__context__ or error}")  # where we refused it, why
                 return
             self._keep_alive = False  # the answer is whole; what follows it is out of step, and so is the connection
         self._report(fresh)

@@ -22,7 +22,19 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", 
 PURE = ("core/", "model/", "errors.py")
 # Computing and describing only: nothing here opens a file or a socket, reads a clock, or draws at random.
 PURE_MAY_IMPORT = {
-    *("ast", "base64", "binascii", "bisect", "collections", "contextlib", "csv", "dataclasses", "datetime", "email"),
+    *(
+        "array",
+        "ast",
+        "base64",
+        "binascii",
+        "bisect",
+        "collections",
+        "contextlib",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "email",
+    ),
     *("enum", "fractions", "functools", "hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json"),
     *("keyword", "math", "operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"),
     *("unicodedata", "urllib", "warnings", "zlib"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.client import ClientConnection
+from gateway.wire.client import MAX_HEAD_BYTES, ClientConnection
 from gateway.wire.http import AnswerHead
 from gateway.wire.repeats import KnownAnswers
 from tests.unit.wire.rig import until
@@ -21,6 +21,7 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[object] = []
         self.framed = 0
+        self.reason = ""
 
     def on_head(self, head: AnswerHead, length: int | None) -> None:
         self.heard.append(head.status)
@@ -40,6 +41,7 @@ class Ear:
         self.heard.append("end")
 
     def on_lost(self, answered: bool, reason: str) -> None:
+        self.reason = reason
         self.heard.append(("lost", answered, reason.split(":", maxsplit=1)[0]))
 
     def on_writable(self, writable: bool) -> None:
@@ -317,3 +319,12 @@ def test_chunks_that_we_would_frame_otherwise_are_parsed(odd: bytes) -> None:
         connection.data_received(data)
     assert ear.heard == [200, b"x", b"0123456789", b"y", "end"]
     assert ear.framed == 1
+
+
+async def test_a_head_that_is_too_large_is_told_as_that() -> None:
+    """Not in the parser's words for a callback that raised."""
+    head = b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n"
+    connection, ear, server = await play(lambda writer: writer.write(head))
+    assert ear.reason == "not HTTP: answer head too large"
+    connection.close()
+    server.close()
