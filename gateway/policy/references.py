@@ -5,6 +5,7 @@ Every pool, model, adapter, guard, tenant, task and length that a rule speaks of
 Each finding stands where the name is written and suggests the nearest one. Called by ``load``.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path as FilePath
 
@@ -17,6 +18,8 @@ from gateway.policy.schema.rules import PoolTraits, When
 from gateway.policy.schema.values import did_you_mean
 from gateway.policy.tree import Path, Tree
 
+_REGULAR = re.compile(r"[\\^$()|\[\]{}+]")
+
 
 def check_references(policy: Policy, tree: Tree) -> list[PolicyError]:
     """All findings about names; errors and warnings."""
@@ -25,6 +28,7 @@ def check_references(policy: Policy, tree: Tree) -> list[PolicyError]:
     checker.models()
     checker.pools()
     checker.tenants()
+    checker.tools()
     checker.rules()
     checker.shadows()
     checker.rollouts()
@@ -244,6 +248,21 @@ class _Checker:
         for name, guard in self._guards.items():
             if guard.check is not None:
                 self._known(("guards", name, "check"), guard.check, [check.value for check in Check], "check")
+
+    def tools(self) -> None:
+        """Everywhere else patterns are RE2, so a regular expression may stand where it would hit no tool at all."""
+        tools = self.policy.classify.tools
+        lists = [("privileged", tools.privileged), ("harmless", tools.harmless)]
+        paths: list[tuple[Path, list[str]]] = [(("classify", "tools", name), names) for name, names in lists]
+        paths += [(("classify", "tools", "grants", grant), names) for grant, names in tools.grants.items()]
+        for path, names in paths:
+            for index, name in enumerate(names):
+                if _REGULAR.search(name):
+                    message = f"{name!r} is a tool's name with * and ? in it, no regular expression"
+                    self._say((*path, index), message, "write payment_* for all names that begin so")
+                elif ".*" in name:
+                    message = f"{name!r} hits only names with a dot: these are no regular expressions"
+                    self._say((*path, index), message, f"if that is not meant: {name.replace('.*', '*')}", "warning")
 
     def oversight(self) -> None:
         tiers = self.policy.gateway.queue.tiers
