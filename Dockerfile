@@ -18,7 +18,8 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY gateway gateway
 COPY routing_policies routing_policies
 ENV QUANTGATE_COMPILE=1 \
-    CC="/opt/build/bin/python -m ziglang cc"
+    CC="/opt/build/bin/python -m ziglang cc" \
+    LDSHARED="/opt/build/bin/python -m ziglang cc -shared"
 RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . \
  && /opt/quantgate/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps dist/*.whl \
  && /opt/quantgate/bin/pip uninstall --yes --quiet setuptools pip \
