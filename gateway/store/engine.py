@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-BUSY_S = 5.0  # another process (a report, a backup) may hold SQLite's lock for a moment
+BUSY_S = 15.0  # others hold SQLite's lock for moments (a report, a backup), and whoever waits is not served in turn
 
 
 class StoreError(Exception):

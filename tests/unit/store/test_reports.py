@@ -37,9 +37,11 @@ def test_a_reader_never_passes_over_a_report(engine: Engine) -> None:
 
     with ThreadPoolExecutor(WRITERS + 1) as pool:
         reader = pool.submit(follow)
-        for future in [pool.submit(write, writer) for writer in range(WRITERS)]:
-            future.result()
-        done.set()
+        try:
+            for future in [pool.submit(write, writer) for writer in range(WRITERS)]:
+                future.result()
+        finally:  # or the reader of a test that fails would follow for ever
+            done.set()
         reader.result()
     assert [one.position for one in seen] == list(range(1, WRITERS * EACH + 1))
     for writer in range(WRITERS):
