@@ -47,10 +47,11 @@ from gateway.store.records import Filter, page
 
 EVALUATED_S = 30 * 86_400.0
 REPORT_S = 300.0
-_CHOICE = frozenset({"since", "until", "bucket", "pool", "tenant", "result", "failed"})
-_PAGE = frozenset({"limit", "cursor"})
-_LATENCY = frozenset({"since", "bucket", "pool", "sketches"})
-_SAMPLES = _PAGE | {"bucket", "pool", "tenant"}
+CHOICE = frozenset({"since", "until", "bucket", "pool", "tenant", "result", "failed"})
+PAGE = frozenset({"limit", "cursor"})
+LATENCY = frozenset({"since", "bucket", "pool", "sketches"})
+REPORT = CHOICE | {"baseline"}
+SAMPLES = PAGE | {"bucket", "pool", "tenant"}
 
 _log = structlog.get_logger("control.api_records")
 
@@ -87,7 +88,7 @@ class RecordsApi:
 
     async def records(self, request: web.Request) -> web.Response:
         """A page of records, newest first."""
-        query = known(request, _CHOICE | _PAGE)
+        query = known(request, CHOICE | PAGE)
         wanted = self._filter(query)
         before, most = page_of(query)
         rows = await read(self._evidence.archive, page, wanted, before, most)
@@ -113,7 +114,7 @@ class RecordsApi:
 
     async def report(self, request: web.Request) -> web.Response:
         """The report as JSON. One at a time: it is a scan of the database."""
-        query = known(request, _CHOICE | {"baseline"})
+        query = known(request, REPORT)
         wanted = self._filter(query)
         baselines = tuple(name for name in query.get("baseline", "").split(",") if name)
         engine = engine_of(self._evidence.archive)
@@ -133,7 +134,7 @@ class RecordsApi:
 
     async def latency(self, request: web.Request) -> web.Response:
         """Sketched latencies per bucket and pool since control started, or of the last ``since`` (at most an hour)."""
-        query = known(request, _LATENCY)
+        query = known(request, LATENCY)
         since = query.get("since")
         within_s = None if since is None else self._wall() - _moment(since, self._wall())
         cells = [
@@ -165,7 +166,7 @@ class RecordsApi:
 
     async def samples(self, request: web.Request) -> web.Response:
         """A page of kept samples without their texts, newest first."""
-        query = known(request, _SAMPLES)
+        query = known(request, SAMPLES)
         before, most = page_of(query)
         wanted = {name: query.get(name, "") for name in ("bucket", "pool", "tenant")}
         rows = await read(

@@ -4,7 +4,8 @@ import re
 import time
 from pathlib import Path
 
-from gateway.control.api_records import PARAMETERS, RecordsApi
+from gateway.control import api_records
+from gateway.control.api_records import RecordsApi
 from gateway.control.evidence import Evidence
 from gateway.core.report import METRICS
 from gateway.core.report.flat import FlatRow
@@ -13,6 +14,7 @@ from gateway.store.tables import requests
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "evidence-records.md").read_text()
 CODE = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
+PARAMETERS = api_records.CHOICE | api_records.PAGE | api_records.LATENCY | api_records.SAMPLES | api_records.REPORT
 WORDS = {*CODE, *(word for found in CODE for word in found.split())}
 
 
