@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.quality.seldom import Seldom
+
 _NUMBER: Final = re.compile(
     r"(?<![\w.])(?P<hex>0[xX][0-9A-Fa-f]+)"
     r"|(?P<digits>\d{1,3}(?:[,\u2009\u202f\u00a0']\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -36,7 +38,7 @@ _WORDS: Final = {
     "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
     "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "half": 50, "dozen": 12, "hundred": 100,
 }  # fmt: skip
-_ENGLISH: Final = re.compile(rf"\b({'|'.join(_WORDS)})(?:-({'|'.join(list(_WORDS)[1:10])}))?\b", re.IGNORECASE)
+_ENGLISH: Final = Seldom(rf"\b({'|'.join(_WORDS)})(?:-({'|'.join(list(_WORDS)[1:10])}))?\b")
 
 
 class Numeral(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.quality.finding import Check, Finding, absent, failed, passed, skipped
+from gateway.core.quality.seldom import Seldom
 
 if TYPE_CHECKING:
     from gateway.core.quality.view import View
@@ -30,15 +31,13 @@ _NO_ASCII_LETTERS: Final = bytes(code for code in range(256) if not (65 <= code 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _LETTER_WEIGHT: Final = {"han": 3.0, "kana": 2.0, "hangul": 2.0}  # letters of an alphabet that say as much
 _MIN_WEIGHT: Final = 24.0
-_TRANSLATION: Final = re.compile(
-    r"translat|language|multilingual|pinyin|romaji|kanji|hiragana|transliterat|翻译|译成|译为|语言|拼音|双语|外文|单词",
-    re.IGNORECASE,
+_TRANSLATION: Final = Seldom(
+    r"translat|language|multilingual|pinyin|romaji|kanji|hiragana|transliterat|翻译|译成|译为|语言|拼音|双语|外文|单词"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = Seldom(
     r"\b(english|chinese|mandarin|cantonese|japanese|korean|russian|ukrainian|greek|arabic|hebrew|hindi|thai|french|german"
     r"|spanish|italian|portuguese|vietnamese|turkish|persian|farsi|urdu|bengali|georgian|armenian|latin)\b"
-    r"|(中文|汉语|普通话|英文|英语|日文|日语|韩文|韩语|俄语|法语|德语|西班牙语)",
-    re.IGNORECASE,
+    r"|(中文|汉语|普通话|英文|英语|日文|日语|韩文|韩语|俄语|法语|德语|西班牙语)"
 )
 _SCRIPT_OF: Final = dict.fromkeys(
     ("chinese", "mandarin", "cantonese", "中文", "汉语", "普通话"), "han"
@@ -97,7 +96,7 @@ def check_script(view: "View") -> Finding:
 
 def _speaks_of_others(text: str, main: str) -> bool:
     """Whether a text names a language that is not of the request's own script, or translation as such."""
-    if _TRANSLATION.search(text):
+    if _TRANSLATION.found_in(text):
         return True
     return any(_SCRIPT_OF.get((found[1] or found[2]).lower()) != main for found in _NAMED.finditer(text))
 
