@@ -122,7 +122,7 @@ def test_b91_absent_or_empty_keeps_the_last_good(
     path.write_text(good)
     wait_for(lambda: gateway.total("quantgate_reload_success") == 1, "good again", APPLY_S)
     assert any("reload" in str(line.get("event")) or "policy" in str(line.get("event")) for line in gateway.log_lines())
-    assert gateway.ready()["workers"]["on_current_generation"] == 1
+    wait_for(lambda: gateway.ready()["workers"]["on_current_generation"] == 1, "the worker has told so", APPLY_S)
 
 
 def test_b93_old_backends_are_let_go(
