@@ -162,9 +162,13 @@ class RequestReader:
             self._offers_upgrade = True
             return
         expect = b""
-        long = False
+        long = named = False
         for name, value in self._headers:
-            if name == b"content-length":
+            if name == b"host":
+                if named:  # RFC 9112 §3.2: what stands in front may have gone by the other one
+                    raise ApiError(400, "bad_request", "The request has two Host fields.", close=True)
+                named = True
+            elif name == b"content-length":
                 length = int(value)
                 if length > self._limits.max_body_bytes:
                     raise self._too_large()

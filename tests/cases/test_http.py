@@ -322,6 +322,7 @@ def _smuggling(model: str) -> dict[str, bytes]:
         "bad-chunk-size": start + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + inner,
         "bare-lf": start.replace(b"\r\n", b"\n") + b"Content-Length: %d\n\n" % len(body) + body,
         "nul-in-header": start + b"X-A: a\x00b\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
+        "two-hosts": start + b"Host: h\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
         "space-in-name": start + b"X A: 1\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
     }
 
