@@ -87,10 +87,10 @@ class Batch(NamedTuple):
 _DECODER = msgspec.msgpack.Decoder(Columns)
 _KIND_DECODER = msgspec.msgpack.Decoder(Kind)
 _FIELDS = Outcome.__struct_fields__
-# What a message holds as whole columns, beside the kinds.
+# What a message holds in a form of its own: by place, or as places among the kinds.
 _PARTIAL = ("kinds", "kind", "attempts", "pending_calls", "capture")
 _CODES: dict[Any, str] = {list[float]: "d", list[int]: "q", list[str]: ""}
-# What a message holds as whole columns, beside the kinds: the array's code, none for texts.
+# What it holds as whole columns: the array's code, none for texts.
 _WHOLE = {field.name: _CODES[field.type] for field in msgspec.structs.fields(Columns) if field.name not in _PARTIAL}
 
 
