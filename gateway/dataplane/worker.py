@@ -263,11 +263,9 @@ class Worker:
         now = self._clock()
         self._lag_s = max(self._lag_s, now - self._tick_due)
         self._timer = None
-        self._tick_within(TICK_S)
+        self._tick_within(QUEUED_TICK_S if self.admission.queued else TICK_S)
         self.link.tick(now)
         self.admission.drain()
-        if self.admission.queued:
-            self._tick_within(QUEUED_TICK_S)
         if self._busy():
             self.mirror.shed_waiting()
         if now >= self._sweep_at:
