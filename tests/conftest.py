@@ -1,9 +1,12 @@
 """For all tests: what runs is what stands here."""
 
+from collections.abc import Generator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from gateway.app.compiled import stale
+from tests.cases.gateway import Gateway
 
 # Nothing is asserted on how long something takes, and other work may share the machine.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,3 +20,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit(
             f"compiled before it was edited: {', '.join(changed)}. Run 'make compile' or 'make interpreted'.", 1
         )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows what the running gateways said: some failures are seen once, and elsewhere."""
+    report = yield
+    if report.failed:
+        for gateway in Gateway.running:
+            report.sections.append((f"gateway on port {gateway.port}", gateway.told()))
+    return report

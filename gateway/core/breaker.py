@@ -45,7 +45,12 @@ class Breaker:
 
 
 class RetryBudget:
-    """Retries as a share of requests over the last one to two windows."""
+    """Retries as a share of requests over the last one to two windows.
+
+    A retry counts in the window in which its request began, so both leave the reckoning together. Counted when it
+    happens, a wave of requests that time out would leave its retries behind in a window that has forgotten the
+    requests, and whoever comes next could not fail over.
+    """
 
     __slots__ = ("_requests", "_requests_before", "_retries", "_retries_before", "_window", "ratio")
 
@@ -69,11 +74,17 @@ class RetryBudget:
         self._roll(now)
         self._requests += 1
 
-    def allow(self, now: float) -> bool:
-        """Whether one more retry is within the budget; counts it if so."""
+    def allow(self, now: float, began_at: float) -> bool:
+        """Whether one more retry of a request that began then is within the budget; counts it if so.
+
+        A request older than both windows is on the account of those that begin now.
+        """
         self._roll(now)
         requests = self._requests + self._requests_before
         if self._retries + self._retries_before >= max(BUDGET_FLOOR, self.ratio * requests):
             return False
-        self._retries += 1
+        if int(began_at / BUDGET_WINDOW_S) == self._window - 1:
+            self._retries_before += 1
+        else:
+            self._retries += 1
         return True

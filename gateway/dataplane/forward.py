@@ -130,7 +130,7 @@ class Forwarder:
             meaning.again
             and len(exchange.attempts) < exchange.attempts_most
             and self._target(exchange, now)[0] is not None
-            and self.budget.allow(now)
+            and self.budget.allow(now, exchange.admitted_at)
         ):
             try:
                 self.launch(exchange)

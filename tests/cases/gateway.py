@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,6 +17,7 @@ from tests.cases.client import Client, call
 
 START_S = 40.0
 WAIT_S = 10.0
+TOLD_S = 1.0  # how long after a request its outcome is written for certain
 T = TypeVar("T")
 
 PRECISION = {"weights": "bf16", "activations": "bf16", "kv_cache": "bf16"}
@@ -70,7 +71,12 @@ def simple_policy(url: str, **extra: Any) -> dict[str, Any]:
 
 
 class Gateway:
-    """One running gateway. ``config`` is its policy file or folder."""
+    """One running gateway. ``config`` is its policy file or folder.
+
+    ``running`` are those of the whole session, for the report of a failure.
+    """
+
+    running: ClassVar[list["Gateway"]] = []
 
     def __init__(self, folder: Path, config: Path, *, workers: int = 1, drain_s: float = 2.0) -> None:
         self.folder = folder
@@ -86,6 +92,7 @@ class Gateway:
 
     def start(self) -> "Gateway":
         """Start it and wait until it serves."""
+        Gateway.running.append(self)
         command = [sys.executable, "-m", "gateway", "serve", "--config", str(self.config)]
         command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--workers", str(self._workers)]
         command += ["--state-dir", str(self.folder / "state"), "--drain-s", str(self._drain_s)]
@@ -105,6 +112,8 @@ class Gateway:
     def stop(self) -> int:
         """Stop it as an orchestrator would."""
         assert self._process is not None
+        if self in Gateway.running:
+            Gateway.running.remove(self)
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -123,6 +132,12 @@ class Gateway:
     def tail(self) -> str:
         """The end of its log, for failures."""
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
+
+    def told(self) -> str:
+        """What it said of its last requests, and the end of its log: a failed test shows it."""
+        time.sleep(TOLD_S)
+        lines = self.access_log.read_text(errors="replace").splitlines() if self.access_log.exists() else []
+        return "\n".join([*lines[-5:], "", self.tail()[-1500:]])
 
     def log_lines(self) -> list[dict[str, Any]]:
         """Its log as values."""
