@@ -18,7 +18,6 @@ from gateway.policy.tree import Path, Tree, dotted
 _EXPECTED = {
     "string_type": "text expected",
     "bool_type": "true or false expected",
-    "bool_parsing": "true or false expected",
     "int_type": "a whole number expected",
     "int_parsing": "a whole number expected",
     "int_from_float": "a whole number expected",
@@ -81,6 +80,8 @@ def _words(kind: str, context: dict[str, Any], detail: ErrorDetails) -> str:
 def _text_mend(kind: str, detail: ErrorDetails) -> str:
     if kind == "string_type" and isinstance(detail["input"], int | float):
         return "put it in quotes"
+    if kind == "bool_type" and detail["input"] is not None:
+        return "write true or false, without quotes; yes, no, on and off are words"
     return ""
 
 

@@ -13,6 +13,7 @@ import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined]  # libyaml parser, missing in the stubs
 
 from gateway.errors import PolicyError
+from gateway.policy.broken import told
 from gateway.policy.document import SourceFile
 
 NODES_MOST = 100_000
@@ -201,14 +202,16 @@ def _compose(file: SourceFile) -> yaml.Node | None:
         node: yaml.Node | None = _Composer(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        message = "not valid YAML: " + " ".join(part for part in (error.context, error.problem) if part)
+        message, mend = told(error, text)
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise _BrokenError(_at(file, message, "", *place)) from error
+        raise _BrokenError(_at(file, f"not valid YAML: {message}", mend, *place)) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _BrokenError(_at(file, f"not valid YAML: {error.reason}", "", line)) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise _BrokenError(_at(file, "not valid YAML")) from error
+        raise _BrokenError(_at(file, f"not valid YAML: {error.reason}", "remove them", line)) from error
+    except RecursionError as error:
+        raise _BrokenError(_at(file, "not valid YAML: nested too deeply", f"at most {DEPTH_MOST} levels")) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise _BrokenError(_at(file, f"not valid YAML: {error}", "look at what was edited last")) from error
     return node
 
 

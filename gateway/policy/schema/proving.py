@@ -9,6 +9,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -78,8 +79,8 @@ class Shadow(Strict):
     )
     timeout: PositiveDuration = 120.0
     likelihood: Share = Field(default=0.0, description="share of pairs scored teacher-forced, where the runtime can")
-    embedding: bool = False
-    judge: bool = False
+    embedding: StrictBool = False
+    judge: StrictBool = False
 
 
 class BucketSelection(Strict):
@@ -95,7 +96,7 @@ class BucketSelection(Strict):
     structured: Many[StructuredWord] | None = None
     tenant: Many[Name] | None = None
     tier: Many[Word] | None = None
-    stream: bool | None = None
+    stream: StrictBool | None = None
 
 
 class AtLeast(Strict):
@@ -184,7 +185,7 @@ class Guard(Strict):
     margin_to_baseline: Share | None = None
     or_ratio_to_baseline: Ratio | None = None
     ratio_to_baseline: Ratio | None = None
-    critical: bool = False
+    critical: StrictBool = False
     feed: Annotated[str, Among(("product", "vote", "session"))] | None = None
     block: PositiveDuration | None = None
     deadline: PositiveDuration | None = None

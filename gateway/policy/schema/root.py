@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from gateway.policy.schema.oversight import Evidence, Operator, Records, Webhook
 from gateway.policy.schema.proving import Guards, Rollout, Shadow
@@ -17,7 +17,9 @@ class Policy(Strict):
     """A complete, well-formed policy. That its names and rules make sense together is checked elsewhere."""
 
     version: Literal[1]
-    standalone: bool = Field(default=False, description="complete by itself: not merged when its folder is loaded")
+    standalone: StrictBool = Field(
+        default=False, description="complete by itself: not merged when its folder is loaded"
+    )
     models: Annotated[dict[ServedName, Model], Field(min_length=1)]
     pools: Annotated[dict[Name, Pool], Field(min_length=1)]
     tenants: dict[Name, Tenant] = {}

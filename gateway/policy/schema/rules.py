@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from gateway.model.enums import Api, Privilege, Structured, ToolUse
 from gateway.policy.schema.pattern import Pattern
@@ -125,7 +125,7 @@ class When(Strict):
     context_tokens: TokenRange | None = Field(default=None, description="prompt + reserved output tokens")
     prompt_tokens: TokenRange | None = None
     turns: CountRange | None = None
-    stream: bool | None = None
+    stream: StrictBool | None = None
     images: Presence | None = None
     not_: Annotated[
         Annotated[list["When"], OrSingle()] | None,
@@ -156,8 +156,8 @@ class PoolTraits(Strict):
     activations: Many[Format] | None = None
     kv_cache: Many[Format] | None = None
     method: Many[Word] | None = None
-    dynamic_scales: bool | None = None
-    emulated: bool | None = None
+    dynamic_scales: StrictBool | None = None
+    emulated: StrictBool | None = None
     gpu: Many[Text] | None = None
     device: Device | None = None
     compute_capability: Capabilities | None = None
@@ -185,7 +185,7 @@ class Constraint(Strict):
     require: PoolTraits | None = Field(default=None, description="a pool must have every trait")
     forbid: PoolTraits | None = Field(default=None, description="a pool that has any of these traits is out")
     unless_measured: Unless | None = None
-    refuse: bool = Field(default=False, description="requests that no pool may serve are meant to be refused")
+    refuse: StrictBool = Field(default=False, description="requests that no pool may serve are meant to be refused")
 
     @model_validator(mode="after")
     def _some(self) -> "Constraint":

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from gateway.core.openai.paths import PATHS
 from gateway.policy.schema.values import (
@@ -143,11 +143,11 @@ class Precision(Strict):
     kv_cache: Format
     method: Word | None = Field(default=None, description="awq, gptq, rtn, fp8-dynamic …")
     group_size: Count | None = None
-    dynamic_scales: bool | None = Field(
+    dynamic_scales: StrictBool | None = Field(
         default=None,
         description="activation scales depend on the batch; not given counts as true for quantised activations",
     )
-    emulated: bool = Field(
+    emulated: StrictBool = Field(
         default=False, description="the hardware has no native path: served, but in no latency claim"
     )
 
@@ -202,7 +202,7 @@ class Pool(Strict):
     context_window: Annotated[Tokens, Field(ge=1)] | None = None
     limits: PoolLimits = PoolLimits()
     timeouts: Timeouts = Timeouts()
-    stream_usage: bool = Field(default=True, description="the runtime accepts stream_options.include_usage")
+    stream_usage: StrictBool = Field(default=True, description="the runtime accepts stream_options.include_usage")
     attestation: Annotated[str, Among(("enforce", "warn", "off"))] = "enforce"
     labels: dict[Name, RecordValue] = {}
     record: dict[Name, RecordValue] = Field(
@@ -231,7 +231,7 @@ class Tenant(Strict):
     """Who calls. `anonymous` is the tenant of callers without a key."""
 
     keys: list[KeyReference] = []
-    allow: bool | None = Field(
+    allow: StrictBool | None = Field(
         default=None, description="only for `anonymous`: whether callers without a key are served"
     )
     tier: Word = "default"
@@ -240,9 +240,9 @@ class Tenant(Strict):
         default=None, description="models and adapters it may use, by any of their names; left out: all"
     )
     limits: TenantLimits = TenantLimits()
-    trusted: bool = Field(default=False, description="may name the task of a request")
-    shadow: bool = Field(default=True, description="false: its traffic is never mirrored")
-    capture: bool = Field(default=True, description="false: its texts are never kept")
+    trusted: StrictBool = Field(default=False, description="may name the task of a request")
+    shadow: StrictBool = Field(default=True, description="false: its traffic is never mirrored")
+    capture: StrictBool = Field(default=True, description="false: its texts are never kept")
 
 
 class Queue(Strict):
@@ -263,6 +263,6 @@ class Gateway(Strict):
     queue: Queue = Queue()
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     retry_budget: Share = 0.2
-    response_headers: bool = True
+    response_headers: StrictBool = True
     cors_origins: list[Annotated[Text, AfterValidator(_origin)]] = []
-    access_log: bool = True
+    access_log: StrictBool = True

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from gateway.policy.schema.rules import PrivilegeWord
 from gateway.policy.schema.values import Many, Name, Strict, Tokens, Word, refuse
@@ -23,7 +23,7 @@ class Expect(Strict):
     pool: Name | None = None
     pools: list[Name] | None = None
     never: Many[Name] | None = Field(default=None, description="pools that must not be among the choices")
-    refused: bool | None = Field(default=None, description="true: no pool may serve it; false: some pool must")
+    refused: StrictBool | None = Field(default=None, description="true: no pool may serve it; false: some pool must")
     rule: Name | None = None
     rollout: Name | None = None
     constraints: list[Name] | None = Field(default=None, description="exactly those that apply, in any order")

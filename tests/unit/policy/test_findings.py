@@ -1,11 +1,12 @@
 """Faults in the words of the person who wrote the policy."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import jsonschema
 import pytest
 import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 import gateway.policy
 from gateway.policy.findings import json_schema, known_keys, schema_text
@@ -60,6 +61,9 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
         (lambda d: d.update(models=None), "models: a mapping expected, but there is nothing"),
         (lambda d: d["pools"].update({"a b": d["pools"]["fp8"]}), "pools.a b: 'a b' cannot be the name of"),
         (lambda d: d["pools"]["fp8"].update(stream_usage="maybe"), "true or false expected"),
+        (lambda d: d["tenants"]["acme"].update(trusted="yes"), "true or false expected (write true or false, without"),
+        (lambda d: d.update(standalone="on"), "true or false expected (write true or false, without quotes"),
+        (lambda d: d.update(gateway={"access_log": 0}), "true or false expected"),
         (lambda d: d["pools"]["fp8"]["precision"].update(group_size=1.5), "without a fraction"),
         (lambda d: d["pools"]["fp8"]["precision"].update(weights="fp9"), "'fp9' is no number format"),
         (
@@ -168,3 +172,38 @@ def test_known_keys_follow_references_and_lists() -> None:
     assert known_keys(Policy, ("routes", 0, "when", "tools")) == ["privilege", "use"]
     assert "critical" in known_keys(Policy, ("guards", "any-name"))
     assert known_keys(Policy, ("nowhere", "at", "all")) == []
+
+
+def test_no_switch_of_the_language_takes_a_word_or_a_number() -> None:
+    """YAML 1.2 knows `true` and `false` alone; a key that took `yes` or `1` would make `no` and `off` look as if they
+    meant something everywhere."""
+    switches = 0
+    for model in {Policy, *_models(Policy)}:
+        for name, field in model.model_fields.items():
+            adapter = TypeAdapter(Annotated[field.annotation, *(field.metadata or [None])])
+            if {"type": "boolean"} in (shape := adapter.json_schema()).get("anyOf", [{"type": shape.get("type")}]):
+                switches += 1
+                taken = [word for word in ("yes", "no", "on", "off", "true", 1, 0) if _takes(adapter, word)]
+                assert not taken, f"{model.__name__}.{name}"
+    assert switches > 10
+
+
+def _takes(adapter: TypeAdapter[Any], value: object) -> bool:
+    try:
+        adapter.validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
+    """Every model below one."""
+    found: set[type[BaseModel]] = set()
+    todo: list[Any] = [field.annotation for field in model.model_fields.values()]
+    while todo:
+        kind = todo.pop()
+        todo += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
+            found.add(kind)
+            todo += [field.annotation for field in kind.model_fields.values()]
+    return found
