@@ -43,11 +43,11 @@ def of_status(status: int) -> Failure | None:
     401, 403 and 407 speak of the gateway's own credentials for the pool, so they are the pool's configuration at
     fault and never the client's. 501 speaks of the request, as the 4xx class does: a runtime that was started without
     embeddings says it, and is as fit for chat as before. A redirection is no answer of a runtime: followed by a
-    client it would lead past the gateway.
+    client it would lead past the gateway. Nor is a status of a class that HTTP does not have (RFC 9110 §15).
     """
     if status < 300:
         return None
-    if status < 400:
+    if status < 400 or status >= 600:
         return Failure.BAD_ANSWER
     if status == 429:
         return Failure.STATUS_429

@@ -166,7 +166,7 @@ class Forwarder:
             exchange.finish(meaning.result, meaning.status)
             return
         # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
-        status = relay.status if relay.status >= 400 and relay.status not in (401, 403, 407) else 502
+        status = relay.status if 400 <= relay.status < 600 and relay.status not in (401, 403, 407) else 502
         body = b"".join(relay.body)
         headers = [
             (name, value)

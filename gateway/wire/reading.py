@@ -180,9 +180,12 @@ class RequestReader:
                 long = True
             elif name == b"expect":
                 expect = value.strip().lower()
+        old = self._parser.get_http_version() == "1.0"
+        if not named and not old:  # the same section: without it nobody can say whom the request is meant for
+            raise ApiError(400, "bad_request", "A request of HTTP/1.1 needs a Host field.", close=True)
         if long:
             self._leave(self._headers)
-        if expect and self._parser.get_http_version() == "1.0":
+        if expect and old:
             pass  # an older client does not know interim answers (RFC 9110 §10.1.1)
         elif expect == b"100-continue":
             self._go_on()

@@ -323,6 +323,7 @@ def _smuggling(model: str) -> dict[str, bytes]:
         "bare-lf": start.replace(b"\r\n", b"\n") + b"Content-Length: %d\n\n" % len(body) + body,
         "nul-in-header": start + b"X-A: a\x00b\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
         "two-hosts": start + b"Host: h\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
+        "no-host": start.replace(b"Host: g\r\n", b"") + b"Content-Length: %d\r\n\r\n" % len(body) + body,
         "space-in-name": start + b"X A: 1\r\nContent-Length: %d\r\n\r\n" % len(body) + body,
     }
 

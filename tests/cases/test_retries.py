@@ -237,3 +237,17 @@ def test_b81_connect_failures_count(lane: Lane) -> None:
             assert client.request(r0(lane.model)).json["choices"]
     attempts = [len(outcome["attempts"]) for outcome in (lane.outcome(number) for number in range(1, 9))]
     assert attempts[-1] == 1
+
+
+@pytest.mark.parametrize("status", [302, 600, 999])
+def test_b81_a_status_that_no_runtime_gives_is_the_pools_fault(lane: Lane, status: int) -> None:
+    """A redirection or a status beyond HTTP's classes is no answer: another endpoint is tried, then the client gets 502
+    in the gateway's words."""
+    lane.first.play(failure(status))
+    assert lane.request(r0(lane.model)).status == 200
+    lane.first.play(failure(status))
+    lane.second.play(failure(status))
+    reply = lane.request(r0(lane.model))
+    assert reply.status == 502
+    assert str(status) in reply.error["message"]
+    assert lane.outcome(status=502)["failure"] == "bad_answer"

@@ -31,6 +31,8 @@ def test_client_errors_are_neutral() -> None:
         (500, Failure.STATUS_5XX),
         (501, Failure.STATUS_4XX),
         (599, Failure.STATUS_5XX),
+        (600, Failure.BAD_ANSWER),
+        (999, Failure.BAD_ANSWER),
     ],
 )
 def test_statuses(status: int, failure: Failure | None) -> None:

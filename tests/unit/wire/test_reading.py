@@ -130,7 +130,7 @@ def test_a_long_body_needs_leave(framing: bytes, asks: bool) -> None:
         raise ApiError(401, "invalid_api_key", dict(headers)[b"authorization"].decode())
 
     subject = RequestReader(ReadLimits(), lambda: 1.0, whole=print, go_on=lambda: said.append("go on"), leave=leave)
-    head = b"POST / HTTP/1.1\r\nAuthorization: k\r\nExpect: 100-continue\r\n" + framing + b"\r\n\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: g\r\nAuthorization: k\r\nExpect: 100-continue\r\n" + framing + b"\r\n\r\n"
     if asks:
         with pytest.raises(ApiError) as refused:
             subject.feed(head)
@@ -178,5 +178,15 @@ def test_an_older_client_gets_no_interim_answer(version: bytes, interim: int) ->
     subject = RequestReader(
         ReadLimits(), lambda: 1.0, whole=got.append, go_on=lambda: promised.append(True), leave=lambda _: None
     )
-    subject.feed(b"POST /a HTTP/%b\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" % version)
+    subject.feed(b"POST /a HTTP/%b\r\nHost: g\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" % version)
     assert (len(promised), [request.body for request in got]) == (interim, [b"hi"])
+
+
+def test_a_request_says_whom_it_is_meant_for() -> None:
+    """HTTP/1.1 needs a Host field (RFC 9112 §3.2), an older client has none; a known head had one."""
+    subject, got = reader()
+    subject.feed(b"GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert [request.target for request in got] == [b"/old"]
+    with pytest.raises(ApiError) as refused:
+        subject.feed(b"GET / HTTP/1.1\r\nX-Host: g\r\n\r\n")
+    assert (refused.value.status, "Host" in refused.value.message) == (400, True)
