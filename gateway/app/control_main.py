@@ -159,6 +159,7 @@ class Control:
         tasks = [
             loop.create_task(self.reloader.run(), name="reload"),
             loop.create_task(self.probes.run(), name="probes"),
+            loop.create_task(self.evidence.recall.run(), name="recall"),
             loop.create_task(self._measure_lag(), name="loop-lag"),
             *self.rollouts.tasks(loop),
         ]

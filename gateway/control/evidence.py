@@ -17,6 +17,7 @@ from gateway.control.joining import Joining
 from gateway.control.latency import Latency
 from gateway.control.likelihood import Likelihood
 from gateway.control.pairing import Pairing
+from gateway.control.recall import Recall
 from gateway.control.sampling import Sampling, opted_out
 from gateway.control.scoring import Scoring
 from gateway.control.series import Counter, Family, gauge
@@ -54,6 +55,7 @@ class Evidence:
         self.verdicts = Verdicts()
         self.latency = Latency(monotonic)
         self.joining = Joining(self.archive.put)
+        self.recall = Recall(self.joining, self.archive, wall)
         self.sampling = Sampling(self.archive.put, rand)
         self.likelihood = Likelihood(self.scoring.run)
         self.pairing = Pairing(self.scoring, self.archive.put, self.likelihood)

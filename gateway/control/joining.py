@@ -1,12 +1,13 @@
 """What became of answers later: joins traces of turns, and takes applications' feedback.
 
 Owns what was said of recent answers. Feedback counts only for the tenant that got the answer; it may come before
-its request's outcome does, which a worker sends a moment later, so it waits for that. Called with outcomes, scored
-outcomes and feedback on control's loop; gives consequences to the archive, the counters and whoever subscribes.
+its request's outcome does, which a worker sends a moment later, so it waits for that, or for ``recall`` to find its
+request on record. Called with outcomes, scored outcomes and feedback on control's loop; gives consequences to the
+archive, the counters and whoever subscribes.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gateway.control.recent import Recent
 from gateway.control.scoring import Scored
@@ -17,9 +18,10 @@ from gateway.model.messages import Feedback
 from gateway.model.outcome import Outcome
 from gateway.store import aftermath
 
-RECENT_MOST = 100_000  # answers that feedback may still speak of; about 20 MB
+RECENT_MOST = 100_000  # answers that are remembered for feedback; about 30 MB
+RECALLED_MOST = 10_000  # others that it spoke of
 BAD_BELOW = 0.5  # a score under this counts against the pool
-WAIT_S = 30.0  # how long feedback waits for its request's outcome
+WAIT_S = 30.0  # how long feedback waits for its request's outcome or record
 WAITING_MOST = 10_000
 WORDS_MOST = 8  # about one answer
 
@@ -39,7 +41,8 @@ class Joining:
         self._keep = keep
         self._tracker = Tracker()
         self._recent = Recent(most)
-        self._early: OrderedDict[str, Feedback] = OrderedDict()
+        self._recalled: OrderedDict[str, Subject] = OrderedDict()
+        self._early: OrderedDict[str, list[Feedback]] = OrderedDict()
         self._said: dict[str, tuple[str, ...]] = {}  # by request: the words of its feedback that were counted
         self._subscribers: list[Subscriber] = []
 
@@ -53,8 +56,28 @@ class Joining:
 
     @property
     def waiting(self) -> int:
-        """Feedback whose request's outcome has not come yet."""
+        """Requests that feedback spoke of and that are not known yet."""
         return len(self._early)
+
+    def unknown(self, before: float) -> list[str]:
+        """Those that it spoke of before then."""
+        return [name for name, feedback in self._early.items() if feedback[0].at <= before]
+
+    def recall(self, found: Mapping[str, aftermath.Answered]) -> None:
+        """Answers on record that feedback waits for, with what was said of them before."""
+        for request_id, answer in found.items():
+            waiting = self._early.pop(request_id, None)
+            if waiting is None:
+                continue
+            self._recalled[request_id] = Subject(
+                request_id, answer.at, answer.tenant, answer.bucket, answer.pool, answer.conversation
+            )
+            if len(self._recalled) > RECALLED_MOST:
+                self._said.pop(self._recalled.popitem(last=False)[0], None)
+            words = (_word(label, -1.0 if score is None else score) for label, score in answer.said)
+            self._said[request_id] = tuple(dict.fromkeys(words))
+            for feedback in waiting:
+                self.take_feedback(feedback)
 
     def take_batch(self, batch: Batch) -> None:
         """Remember answers at once, long before they are scored: an application may be quick to judge."""
@@ -63,7 +86,8 @@ class Joining:
                 del self._said[request_id]
         for request_id in batch.request_id if self._early else ():
             if request_id in self._early and self._recent.subject(request_id) is not None:
-                self.take_feedback(self._early.pop(request_id))
+                for feedback in self._early.pop(request_id):
+                    self.take_feedback(feedback)
         if batch.at:
             self._give_up(batch.at[-1] - WAIT_S)
 
@@ -81,19 +105,22 @@ class Joining:
         A change of mind is another word; the same one again, however often, must not outvote other answers.
         Words that judge nothing are told apart by their labels.
         """
-        subject = self._recent.subject(feedback.request_id)
+        subject = self._recent.subject(feedback.request_id) or self._recalled.get(feedback.request_id)
         if subject is None:
-            if len(self._early) < WAITING_MOST:
-                self._early[feedback.request_id] = feedback
+            waiting = self._early.setdefault(feedback.request_id, [])
+            if len(waiting) < WORDS_MOST and len(self._early) <= WAITING_MOST:
+                waiting.append(feedback)
             else:
                 self.ignored.add(("unknown_request",))
+            if not waiting:
+                del self._early[feedback.request_id]
             self._give_up(feedback.at - WAIT_S)
         elif subject.tenant != feedback.tenant:
             self.ignored.add(("other_tenant",))
         else:
-            bad = -1.0 if feedback.score < 0 else float(feedback.score < BAD_BELOW)
+            bad = _badness(feedback.score)
             said = self._said.get(feedback.request_id, ())
-            word = feedback.label if bad < 0 else "bad" if bad else "good"
+            word = _word(feedback.label, feedback.score)
             if word in said or len(said) >= WORDS_MOST:
                 self.ignored.add(("repeated",))
                 return
@@ -103,13 +130,13 @@ class Joining:
             self._found(consequence, feedback.at, bad, label=feedback.label, score=score)
 
     def _give_up(self, before: float) -> None:
-        """Feedback whose request never came: a wrong id, or one from long ago."""
+        """Feedback whose request never came and is not on record: a wrong id, or one from long ago."""
         while self._early:
-            request_id, feedback = next(iter(self._early.items()))
-            if feedback.at > before:
+            request_id, waiting = next(iter(self._early.items()))
+            if waiting[0].at > before:
                 return
             del self._early[request_id]
-            self.ignored.add(("unknown_request",))
+            self.ignored.add(("unknown_request",), len(waiting))
 
     def _found(
         self,
@@ -140,6 +167,16 @@ class Joining:
         if bad >= 0:
             for subscriber in self._subscribers:
                 subscriber(consequence, bad)
+
+
+def _badness(score: float) -> float:
+    return -1.0 if score < 0 else float(score < BAD_BELOW)
+
+
+def _word(label: str, score: float) -> str:
+    """What counts once: a verdict, or the label of what is none."""
+    bad = _badness(score)
+    return label if bad < 0 else "bad" if bad else "good"
 
 
 def subject_of(outcome: Outcome) -> Subject:

@@ -1,4 +1,4 @@
-"""Answers of the last time by request id: whose they were and which pool gave them.
+"""Answers of the last time by request id: whose they were, which pool gave them, and in which conversation.
 
 Kept in slices that are forgotten whole, so that nothing is walked or moved for an answer, and the memory of a slice
 comes back in one piece. Owned by ``control.joining``.
@@ -14,7 +14,7 @@ from gateway.model.outcome import Kind
 
 SLICES = 64
 
-Slice = dict[str, tuple[float, Kind]]
+Slice = dict[str, tuple[float, Kind, str]]
 
 
 class Recent:
@@ -33,7 +33,7 @@ class Recent:
             self._slices.append({})
         newest = self._slices[-1]
         before = len(newest)
-        found = zip(batch.request_id, zip(batch.at, batch.kind, strict=True), strict=True)
+        found = zip(batch.request_id, zip(batch.at, batch.kind, batch.conversation, strict=True), strict=True)
         newest.update(compress(found, self._answered.of(batch)))
         self._size += len(newest) - before
         forgotten: list[Mapping[str, object]] = []
@@ -47,6 +47,6 @@ class Recent:
         for part in reversed(self._slices):
             found = part.get(request_id)
             if found is not None:
-                at, kind = found
-                return Subject(request_id, at, kind.tenant, kind.bucket, kind.pool)
+                at, kind, conversation = found
+                return Subject(request_id, at, kind.tenant, kind.bucket, kind.pool, conversation)
         return None

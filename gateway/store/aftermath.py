@@ -36,9 +36,27 @@ def of_request(engine: Engine, request_id: str) -> list[RowMapping]:
         return list(connection.execute(statement).mappings())
 
 
-def known(engine: Engine, request_ids: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """(tenant, bucket, pool) of those requests that are on record."""
-    columns = (requests.c.request_id, requests.c.tenant, requests.c.bucket, requests.c.pool)
-    statement = select(*columns).where(requests.c.request_id.in_(list(request_ids)))
+class Answered(NamedTuple):
+    """An answer on record that feedback may speak of. ``said``: label and score of the feedback it had so far."""
+
+    at: float
+    tenant: str
+    bucket: str
+    pool: str
+    conversation: str
+    said: tuple[tuple[str, float | None], ...] = ()
+
+
+def answered(engine: Engine, request_ids: Sequence[str]) -> dict[str, Answered]:
+    """Those of the requests that are on record and that a pool answered."""
+    columns = (requests.c[name] for name in ("request_id", *Answered._fields[:-1]))
+    wanted = requests.c.request_id.in_(request_ids) & (requests.c.result == "ok") & (requests.c.pool != "")
+    spoken = select(aftermath.c.request_id, aftermath.c.label, aftermath.c.score).where(
+        aftermath.c.request_id.in_(request_ids), aftermath.c.kind == "feedback"
+    )
     with engine.connect() as connection:
-        return {row.request_id: (row.tenant, row.bucket, row.pool) for row in connection.execute(statement)}
+        found = {row[0]: Answered(*row[1:]) for row in connection.execute(select(*columns).where(wanted))}
+        said: dict[str, list[tuple[str, float | None]]] = {}
+        for request_id, label, score in connection.execute(spoken.order_by(aftermath.c.id)) if found else ():
+            said.setdefault(request_id, []).append((label, score))
+    return {name: answer._replace(said=tuple(said.get(name, ()))) for name, answer in found.items()}

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
+
+from gateway.control import joining as module
 from gateway.control.joining import WAIT_S, WORDS_MOST, Joining
 from gateway.core.consequence import Kind
 from gateway.model.messages import Feedback
-from gateway.store.aftermath import Consequence
+from gateway.store.aftermath import Answered, Consequence
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import batch, called, scored, told
 
@@ -83,6 +86,63 @@ def test_feedback_may_come_before_its_outcome() -> None:
     heard.answers("a", "b")
     assert [found.request_id for found in heard.kept] == ["a"]
     assert heard.ignored == {"other_tenant": 1}
+
+
+def test_feedback_knows_the_conversation_of_its_answer() -> None:
+    """Guards on feedback let each conversation vote once, so its words must not look like many conversations'."""
+    heard = Heard()
+    talks: list[str] = []
+    heard.joining.subscribe(lambda found, _bad: talks.append(found.subject.conversation))
+    heard.answers("a", "b", conversation="talk")
+    heard.says("a")
+    heard.says("b")
+    heard.says("c")
+    heard.joining.recall({"c": Answered(AT, "acme", "b", "p", "talk")})
+    assert talks == ["talk"] * 3
+
+
+def test_everything_said_before_the_answer_is_known_counts() -> None:
+    """Two words about one answer wait together; a flood of them does not."""
+    heard = Heard()
+    heard.says("a", 0.0)
+    heard.says("a", -1.0, label="rude")
+    for _ in range(WORDS_MOST):
+        heard.says("a", 1.0)
+    assert heard.joining.waiting == 1
+    assert heard.ignored == {"unknown_request": 2}
+    heard.answers("a")
+    assert [(found.label, found.score) for found in heard.kept] == [("", 0.0), ("rude", None), ("", 1.0)]
+    assert heard.joining.waiting == 0
+
+
+def test_answers_on_record_are_judged_as_if_remembered() -> None:
+    """Of before a restart or of another gateway: their own tenant only, and no verdict that is on record already."""
+    heard = Heard()
+    heard.says("old", 0.0)
+    heard.says("old", 1.0)
+    heard.says("other", 0.0)
+    assert heard.joining.unknown(AT - 1) == []
+    assert heard.joining.unknown(AT) == ["old", "other"]
+    old = Answered(AT - 900, "acme", "m/short", "int4", "", (("", 0.1), ("odd", None)))
+    heard.joining.recall({"old": old, "other": Answered(AT, "mallory", "b", "p", ""), "unasked": old})
+    assert [(found.request_id, found.pool, found.score) for found in heard.kept] == [("old", "int4", 1.0)]
+    assert heard.ignored == {"repeated": 1, "other_tenant": 1}
+    heard.says("old", 1.0)
+    heard.says("old", -1.0, label="odd")
+    assert heard.ignored["repeated"] == 3
+    assert heard.joining.waiting == 0
+
+
+def test_memory_of_answers_on_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what was said of them."""
+    monkeypatch.setattr(module, "RECALLED_MOST", 2)
+    heard = Heard()
+    for name in "abc":
+        heard.says(name)
+        heard.joining.recall({name: Answered(AT, "acme", "b", "p", "")})
+    assert list(heard.joining._said) == ["b", "c"]
+    heard.says("a")
+    assert heard.joining.unknown(AT) == ["a"]
 
 
 def test_feedback_on_nothing_is_given_up_after_a_while() -> None:

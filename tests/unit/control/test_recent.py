@@ -1,5 +1,6 @@
 """The memory of answers: by id, only those a pool gave, bounded."""
 
+from gateway.control.joining import subject_of
 from gateway.control.recent import SLICES, Recent
 from gateway.core.consequence import Subject
 from tests.unit.control.conftest import outcome
@@ -7,10 +8,11 @@ from tests.unit.control.exchanges import batch
 
 
 def test_an_answer_is_known_by_its_request() -> None:
-    """With its tenant, bucket, pool and time."""
+    """With its tenant, bucket, pool, time and conversation."""
     recent = Recent(10)
-    recent.add(batch(outcome(request_id="a", at=5.0, tenant="t", bucket="b", pool="p")))
-    assert recent.subject("a") == Subject("a", 5.0, "t", "b", "p")
+    answer = outcome(request_id="a", at=5.0, tenant="t", bucket="b", pool="p", conversation="c")
+    recent.add(batch(answer))
+    assert recent.subject("a") == Subject("a", 5.0, "t", "b", "p", "c") == subject_of(answer)
     assert recent.subject("b") is None
 
 

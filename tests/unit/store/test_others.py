@@ -26,8 +26,30 @@ def test_consequences_are_kept_in_order(engine: Engine) -> None:
         ("tool_error", None),
         ("feedback", 0.0),
     ]
-    put(engine, Record(make_outcome(request_id="r", tenant="t", bucket="b", pool="p")))
-    assert aftermath.known(engine, ["r", "unknown"]) == {"r": ("t", "b", "p")}
+
+
+def test_answers_are_found_with_what_was_said_of_them(engine: Engine) -> None:
+    """Only those that a pool gave; what became known otherwise is no word of anybody."""
+    kept = {"at": 5.0, "tenant": "t", "bucket": "b", "pool": "p", "conversation": "c"}
+    for name, fields in {
+        "spoken-of": kept,
+        "silent": kept,
+        "failed": {**kept, "result": "upstream_error"},
+        "refused": {**kept, "pool": ""},
+    }.items():
+        put(engine, Record(make_outcome(request_id=name, **fields)))
+    words = [("feedback", "rude", None), ("tool_error", "", None), ("feedback", "", 0.0)]
+    rows = [
+        aftermath.Consequence(6.0 + at, "spoken-of", kind, "t", "b", "p", label, score)
+        for at, (kind, label, score) in enumerate(words)
+    ]
+    aftermath.inserter(engine).add(rows)
+    asked = ["spoken-of", "silent", "failed", "refused", "unknown"]
+    assert aftermath.answered(engine, asked) == {
+        "spoken-of": aftermath.Answered(5.0, "t", "b", "p", "c", (("rude", None), ("", 0.0))),
+        "silent": aftermath.Answered(5.0, "t", "b", "p", "c"),
+    }
+    assert aftermath.answered(engine, []) == {}
 
 
 def test_a_deployment_is_kept_once_whatever_its_key_order(engine: Engine) -> None:
