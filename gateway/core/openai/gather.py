@@ -4,7 +4,6 @@ Slices are bounded so that no later step depends on a body's size; ``parts`` are
 """
 
 import re
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 from zlib import crc32
@@ -15,6 +14,8 @@ _KEY_CHARS: Final = 4_096
 _NAME_MOST_CHARS: Final = 256  # a longer model name is nobody's, and is not kept
 _SEPARATOR_ROW: Final = re.compile(r"\|\s{0,8}:?-{3,}|-{3,}:?\s{0,8}\|")
 _CITATION: Final = re.compile(r"\[(?:\d{1,3}|doc(?:ument)?\s?\d{1,3}|source\s?\d{1,3})\]|【\d{1,3}", re.IGNORECASE)
+_REMEMBERED_MOST: Final = 4_096
+_remembered: Final[dict[tuple[str, int, int, int, int], bytes]] = {}
 _checksum: Final = crc32
 _fresh: Final = blake2b(digest_size=16).copy  # a third of what a new one costs, whose keywords are read each time
 
@@ -65,19 +66,27 @@ def conversation_of(
     elif user and type(user) is str:
         seed = b"u" + user.encode()
     else:
-        # A checksum stands for the texts: hashing them would cost several times as much, and a collision only makes two
-        # conversations share their place.
-        mark = _checksum(first[:_KEY_CHARS].encode(), _checksum(system[:_KEY_CHARS].encode()))
-        told = _remembered if len(model) <= _NAME_MOST_CHARS else _of_texts
-        return told(model, mark, len(system), len(first)), False
+        return _of_texts(model, system, first), False
     return _digest(seed), True
 
 
-def _of_texts(model: str, mark: int, system_chars: int, first_chars: int) -> bytes:
-    return _digest(b"m%b\0%d.%d.%d" % (model.encode(), mark, system_chars, first_chars))
+def _of_texts(model: str, system: str, first: str) -> bytes:
+    """The digest of a conversation that is known by its beginning, which every turn of it brings along again.
 
-
-_remembered: Final = lru_cache(maxsize=4_096)(_of_texts)  # every turn of a conversation asks for the same
+    This process's own hash of the texts finds it again; it differs from process to process, so the digest is made of
+    a checksum. A collision of either only makes two conversations share their place.
+    """
+    head, opening = system[:_KEY_CHARS], first[:_KEY_CHARS]
+    known = (model, hash(head), hash(opening), len(system), len(first))
+    digest = _remembered.get(known)
+    if digest is None:
+        mark = _checksum(opening.encode(), _checksum(head.encode()))
+        digest = _digest(b"m%b\0%d.%d.%d" % (model.encode(), mark, len(system), len(first)))
+        if len(model) <= _NAME_MOST_CHARS:
+            if len(_remembered) >= _REMEMBERED_MOST:
+                _remembered.clear()
+            _remembered[known] = digest
+    return digest
 
 
 def _digest(seed: bytes) -> bytes:
