@@ -323,6 +323,8 @@ class ServerConnection(asyncio.Protocol):
             self._close()
         elif self._queue:
             self._context.soon(self._next)  # not at once: a long pipeline would nest as deep as it is long
+        elif self._context.draining and not self._reader.partial:
+            self._close()  # the drain came after this answer's head, which could not announce the end
         else:
             self._expect_within(IDLE_S)  # later than the deadline before: costs no more than the assignment
 

@@ -288,6 +288,41 @@ async def test_draining_closes_idle_now_and_busy_after_the_answer(rig: Rig) -> N
     idle_writer.close()
 
 
+@pytest.mark.parametrize("length", [None, 7])
+async def test_a_stream_that_began_before_the_drain_closes_at_its_end(rig: Rig, length: int | None) -> None:
+    """Its head promised to stay; but the drain would wait for this client's next request until its time is over."""
+    reader, writer = await rig.dial()
+    writer.write(POST)
+    await until(lambda: bool(rig.requests))
+    rig.connections[0].begin(200, b"", length, b"one")
+    rig.context.drain()
+    rig.connections[0].send(b"two!")
+    rig.connections[0].end()
+    data = await asyncio.wait_for(reader.read(), 5)
+    assert b"Connection: close" not in data
+    assert data.endswith(b"onetwo!" if length else b"3\r\none\r\n4\r\ntwo!\r\n0\r\n\r\n")
+    await until(lambda: not rig.context.connections)
+    writer.close()
+
+
+@pytest.mark.parametrize("cut", [0, 20])
+async def test_what_came_behind_a_stream_is_answered_in_a_drain(rig: Rig, cut: int) -> None:
+    """A pipelined request that is here, or half here, is answered; that answer closes the connection."""
+    reader, writer = await rig.dial()
+    writer.write(POST + POST[: len(POST) - cut])
+    await until(lambda: bool(rig.requests))
+    rig.connections[0].begin(200, b"", None, b"one")
+    rig.context.drain()
+    rig.connections[0].end()
+    writer.write(POST[len(POST) - cut :])
+    await until(lambda: len(rig.requests) == 2)
+    rig.connections[1].answer(200, b"", b"bye")
+    data = await asyncio.wait_for(reader.read(), 5)
+    assert b"Connection: close" in data
+    assert data.endswith(b"bye")
+    writer.close()
+
+
 async def test_a_head_that_trickles_in_is_ended(rig: Rig) -> None:
     """A byte now and then does not move the head's deadline."""
     rig.context.limits.head_s = 0.1
