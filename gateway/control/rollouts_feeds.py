@@ -136,17 +136,17 @@ class BucketFeed:
 
     def take_checked(self, outcome: Outcome, inspection: Inspection | None, now_s: float) -> None:
         """What the checks found, or that nobody looked: that resolves the request too."""
-        second = int(outcome.at)
+        last = len(outcome.attempts)
         for number, attempt in enumerate(outcome.attempts, start=1):
             pool = self._pools.get(attempt.pool)
             if pool is None:
                 continue
-            # Only the last attempt's answer reached anybody, and only that was looked at.
-            found = inspection if number == len(outcome.attempts) and not attempt.failure else None
+            # Only the last attempt's answer was looked at. What the client cancelled is torn, by no fault of the pool.
+            found = inspection if number == last and worth.attempt_value(outcome, attempt) == 0.0 else None
             for one in self._by_source.get(Source.CHECKS, ()):
                 self._book_answer(one, pool, worth.check_value(one.guard, found), outcome, now_s)
             for one in self._by_source.get(Source.HARD_ANSWERS, ()):
-                self._book(one, pool, second, worth.hard_answer_value(found), outcome)
+                self._book(one, pool, int(outcome.at), worth.hard_answer_value(found), outcome)
         self._booking.settle()
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:

@@ -13,7 +13,7 @@ from gateway.core.evidence import BASELINE, CANDIDATE, Budget, Judge, SeriesKey
 from gateway.core.evidence.blocks import ONLY_LANE
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
-from gateway.core.quality.finding import Check, failed, failure_classes, passed
+from gateway.core.quality.finding import Check, FailureClass, failed, failure_classes, passed
 from gateway.model.outcome import Attempt, Outcome
 from gateway.model.proving import Guard
 from gateway.policy.proving import _guard as compiled_guard
@@ -117,6 +117,18 @@ def test_each_attempt_counts_for_its_own_pool(fed: Fed) -> None:
     assert fed.counts("hard_answers") == {-1.0: 1}
     assert fed.feed.culprits["errors"][0] == "req-1"
     assert "hard_answers" not in fed.feed.culprits
+
+
+def test_what_was_found_in_a_cancelled_answer_is_no_evidence(fed: Fed) -> None:
+    """It says nothing of the pool that nobody waited for it; the request is resolved all the same."""
+    no_byte = failed(Check.ERROR_OBJECT, "no byte")
+    nothing = Inspection("chat", True, 0, 0, (no_byte,), (FailureClass.UPSTREAM_ERROR,), 0.0)
+    for number, found in enumerate((nothing, inspection(json=False))):
+        fed.feed.take_checked(request(result="client_cancelled", request_id=f"r{number}"), found, AT + 1)
+    fed.feed.advance(AT + 100)
+    assert fed.counts("hard_answers") == {-1.0: 2}
+    assert fed.counts("json") == {}
+    assert fed.feed.culprits == {}
 
 
 def test_pools_outside_the_rollout_are_not_counted(fed: Fed) -> None:
