@@ -57,7 +57,7 @@ def classify(
     """
     tenant = table.tenants.get(principal.tenant)
     named = table.names.get(facts.model)
-    if named is None or not _may_use(tenant, named[0], facts.model):
+    if named is None or not _may_use(table, tenant, facts.model, named):
         raise _unknown_model(table, tenant, facts.model)
     model, adapter = named
     classifier = table.classifier
@@ -93,12 +93,27 @@ def classify(
 
 
 def visible_names(table: Table, tenant: Tenant | None) -> list[str]:
-    """Every model name this tenant may send, in the table's order. ``None``: no tenant restricts the view."""
-    return [name for name, (model, _) in table.names.items() if _may_use(tenant, model, name)]
+    """Every model name this tenant may send, in the table's order. ``None``: no tenant restricts the view.
+
+    A tenant may use a model with all that belongs to it where its list has the model's own name, and what another name
+    stands for (an alias the model without its adapters, an adapter that adapter) by every name of it.
+    """
+    if tenant is None or tenant.models is None:
+        return list(table.names)
+    meant = _meant(table, tenant.models)
+    return [name for name, named in table.names.items() if named[0] in tenant.models or named in meant]
 
 
-def _may_use(tenant: Tenant | None, model: str, name: str) -> bool:
-    return tenant is None or tenant.models is None or model in tenant.models or name in tenant.models
+def _may_use(table: Table, tenant: Tenant | None, name: str, named: tuple[str, str | None]) -> bool:
+    """Whether ``name`` is among ``visible_names``. Most requests are told by the first comparisons."""
+    if tenant is None or tenant.models is None:
+        return True
+    models = tenant.models
+    return named[0] in models or name in models or named in _meant(table, models)
+
+
+def _meant(table: Table, names: frozenset[str]) -> set[tuple[str, str | None]]:
+    return {table.names[name] for name in names if name in table.names}
 
 
 def _unknown_model(table: Table, tenant: Tenant | None, asked: str) -> ApiError:

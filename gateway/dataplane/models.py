@@ -4,6 +4,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from gateway.core.classify import visible_names
 from gateway.errors import ApiError
 from gateway.model.table import Table, Tenant
 
@@ -12,7 +13,7 @@ CREATED = 1_700_000_000  # a fixed date: the field is required, and a changing o
 
 def visible(table: Table, tenant: Tenant) -> dict[str, tuple[str, str | None]]:
     """Names this tenant may use: models, aliases and adapters → (model, adapter)."""
-    return {name: target for name, target in table.names.items() if tenant.models is None or target[0] in tenant.models}
+    return {name: table.names[name] for name in visible_names(table, tenant)}
 
 
 def listing(table: Table, tenant: Tenant) -> bytes:

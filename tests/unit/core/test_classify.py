@@ -145,12 +145,27 @@ def test_a_model_of_others_looks_unknown() -> None:
     assert visible_names(policy, None) == list(NAMES)
 
 
-def test_a_tenant_may_be_given_a_single_name() -> None:
-    """An adapter's or alias's own name in a tenant's list opens that name alone."""
-    policy = table(tenants=(Tenant("guest", models=frozenset({"legal"})),))
-    assert profile(policy, Principal("guest"), model="legal").adapter == "legal"
-    with pytest.raises(ApiError):
-        profile(policy, Principal("guest"), model="qwen")
+@pytest.mark.parametrize(
+    ("listed", "names"),
+    [
+        ("legal", ["legal", "qwen:legal"]),
+        ("qwen:legal", ["legal", "qwen:legal"]),
+        ("gpt-4o", ["qwen", "gpt-4o"]),
+        ("qwen", ["qwen", "gpt-4o", "legal", "qwen:legal"]),
+        ("gone", []),
+    ],
+)
+def test_a_tenant_may_use_what_a_name_stands_for(listed: str, names: list[str]) -> None:
+    """By any name of it: an adapter alone, a model by its alias, or a model with all its adapters."""
+    guest = Tenant("guest", models=frozenset({listed}))
+    policy = table(tenants=(guest,))
+    assert visible_names(policy, guest) == names
+    for name in policy.names:
+        if name in names:
+            assert profile(policy, Principal("guest"), model=name).model == "qwen"
+        else:
+            with pytest.raises(ApiError):
+                profile(policy, Principal("guest"), model=name)
 
 
 def test_long_names_are_cut_in_the_answer() -> None:
