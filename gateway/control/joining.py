@@ -70,7 +70,13 @@ class Joining:
             if waiting is None:
                 continue
             self._recalled[request_id] = Subject(
-                request_id, answer.at, answer.tenant, answer.bucket, answer.pool, answer.conversation
+                request_id,
+                answer.at,
+                answer.tenant,
+                answer.bucket,
+                answer.pool,
+                answer.conversation,
+                answer.rollout,
             )
             if len(self._recalled) > RECALLED_MOST:
                 self._said.pop(self._recalled.popitem(last=False)[0], None)
@@ -182,4 +188,5 @@ def _word(label: str, score: float) -> str:
 def subject_of(outcome: Outcome) -> Subject:
     """The request that a consequence may count against."""
     kind = outcome.kind
-    return Subject(outcome.request_id, outcome.at, kind.tenant, kind.bucket, kind.pool, outcome.conversation)
+    conversation = outcome.conversation
+    return Subject(outcome.request_id, outcome.at, kind.tenant, kind.bucket, kind.pool, conversation, kind.rollout)

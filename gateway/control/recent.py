@@ -48,5 +48,5 @@ class Recent:
             found = part.get(request_id)
             if found is not None:
                 at, kind, conversation = found
-                return Subject(request_id, at, kind.tenant, kind.bucket, kind.pool, conversation)
+                return Subject(request_id, at, kind.tenant, kind.bucket, kind.pool, conversation, kind.rollout)
         return None

@@ -174,8 +174,9 @@ class Engine:
                 run.feed.take_checked(scored.outcome, scored.inspection, now_s)
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
-        """What became known of an earlier answer."""
-        for run in self.buckets.of(found.subject.bucket):
+        """What became known of an earlier answer: like the answer, it speaks of the rollout that it took part in."""
+        run = self.buckets.named(found.subject.rollout, found.subject.bucket)
+        if run is not None:
             run.feed.take_consequence(found, bad, now_s)
 
     def take_pair(

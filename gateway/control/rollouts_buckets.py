@@ -73,8 +73,12 @@ class Buckets:
 
     def known(self, outcome: Outcome) -> Run | None:
         """The run of a request that took part in a rollout."""
-        identity = self.identities.get(outcome.kind.rollout)
-        return self.runs.get((identity, outcome.kind.bucket)) if identity is not None else None
+        return self.named(outcome.kind.rollout, outcome.kind.bucket)
+
+    def named(self, rollout: str, bucket: str) -> Run | None:
+        """The run of a rollout, by its name in the policy in force, in a bucket."""
+        identity = self.identities.get(rollout)
+        return self.runs.get((identity, bucket)) if identity is not None else None
 
     def met(self, judge: Judge, outcome: Outcome, now_s: float) -> Run | None:
         """The same; a new bucket is met here."""

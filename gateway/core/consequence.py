@@ -70,7 +70,10 @@ class Trace(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """The request that a consequence counts against. ``conversation`` is empty where nobody asks for it."""
+    """The request that a consequence counts against. ``conversation`` is empty where nobody asks for it.
+
+    ``rollout`` is the one that the request took part in, empty if in none.
+    """
 
     request_id: str
     at: float
@@ -78,6 +81,7 @@ class Subject(msgspec.Struct, frozen=True):
     bucket: str
     pool: str
     conversation: str = ""
+    rollout: str = ""
 
 
 class Consequence(msgspec.Struct, frozen=True):

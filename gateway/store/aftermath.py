@@ -44,6 +44,7 @@ class Answered(NamedTuple):
     bucket: str
     pool: str
     conversation: str
+    rollout: str
     said: tuple[tuple[str, float | None], ...] = ()
 
 

@@ -89,16 +89,19 @@ def test_feedback_may_come_before_its_outcome() -> None:
 
 
 def test_feedback_knows_the_conversation_of_its_answer() -> None:
-    """Guards on feedback let each conversation vote once, so its words must not look like many conversations'."""
+    """Guards on feedback let each conversation vote once, so its words must not look like many conversations'.
+
+    And its rollout: what was not part of one is no evidence for it.
+    """
     heard = Heard()
-    talks: list[str] = []
-    heard.joining.subscribe(lambda found, _bad: talks.append(found.subject.conversation))
-    heard.answers("a", "b", conversation="talk")
+    talks: list[tuple[str, str]] = []
+    heard.joining.subscribe(lambda found, _bad: talks.append((found.subject.conversation, found.subject.rollout)))
+    heard.answers("a", "b", conversation="talk", rollout="int4-all")
     heard.says("a")
     heard.says("b")
     heard.says("c")
-    heard.joining.recall({"c": Answered(AT, "acme", "b", "p", "talk")})
-    assert talks == ["talk"] * 3
+    heard.joining.recall({"c": Answered(AT, "acme", "b", "p", "talk", "int4-all")})
+    assert talks == [("talk", "int4-all")] * 3
 
 
 def test_everything_said_before_the_answer_is_known_counts() -> None:
@@ -123,8 +126,8 @@ def test_answers_on_record_are_judged_as_if_remembered() -> None:
     heard.says("other", 0.0)
     assert heard.joining.unknown(AT - 1) == []
     assert heard.joining.unknown(AT) == ["old", "other"]
-    old = Answered(AT - 900, "acme", "m/short", "int4", "", (("", 0.1), ("odd", None)))
-    heard.joining.recall({"old": old, "other": Answered(AT, "mallory", "b", "p", ""), "unasked": old})
+    old = Answered(AT - 900, "acme", "m/short", "int4", "", "", (("", 0.1), ("odd", None)))
+    heard.joining.recall({"old": old, "other": Answered(AT, "mallory", "b", "p", "", ""), "unasked": old})
     assert [(found.request_id, found.pool, found.score) for found in heard.kept] == [("old", "int4", 1.0)]
     assert heard.ignored == {"repeated": 1, "other_tenant": 1}
     heard.says("old", 1.0)
@@ -139,7 +142,7 @@ def test_memory_of_answers_on_record_is_bounded(monkeypatch: pytest.MonkeyPatch)
     heard = Heard()
     for name in "abc":
         heard.says(name)
-        heard.joining.recall({name: Answered(AT, "acme", "b", "p", "")})
+        heard.joining.recall({name: Answered(AT, "acme", "b", "p", "", "")})
     assert list(heard.joining._said) == ["b", "c"]
     heard.says("a")
     assert heard.joining.unknown(AT) == ["a"]

@@ -8,11 +8,11 @@ from tests.unit.control.exchanges import batch
 
 
 def test_an_answer_is_known_by_its_request() -> None:
-    """With its tenant, bucket, pool, time and conversation."""
+    """With its tenant, bucket, pool, time, conversation and rollout."""
     recent = Recent(10)
-    answer = outcome(request_id="a", at=5.0, tenant="t", bucket="b", pool="p", conversation="c")
+    answer = outcome(request_id="a", at=5.0, tenant="t", bucket="b", pool="p", conversation="c", rollout="o")
     recent.add(batch(answer))
-    assert recent.subject("a") == Subject("a", 5.0, "t", "b", "p", "c") == subject_of(answer)
+    assert recent.subject("a") == Subject("a", 5.0, "t", "b", "p", "c", "o") == subject_of(answer)
     assert recent.subject("b") is None
 
 

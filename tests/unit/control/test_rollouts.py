@@ -347,11 +347,28 @@ def test_feedback_and_failed_tools_count_against_the_pool_that_answered() -> Non
         for number in range(200):
             if rig.at(State.ROLLED_BACK):
                 break
-            subject = Subject(f"r{number}", rig.now_s, "t", BUCKET, "int4")
+            subject = Subject(f"r{number}", rig.now_s, "t", BUCKET, "int4", "", "int4-all")
             rig.engine.take_consequence(Consequence(kind, subject), 1.0, rig.now_s)
             rig.second(rate=4)
         assert rig.at(State.ROLLED_BACK), kind
         assert ("feedback" if kind is Kind.FEEDBACK else "tools") in rig.stepped[-1].event.reason
+
+
+def test_feedback_on_answers_outside_the_rollout_is_not_its_evidence() -> None:
+    """A tenant that may use only the baseline, and is content, must not be what the candidate is compared with."""
+    rig = live(guards="\n  feedback: {metric: feedback_rate, margin_to_baseline: 5%}\n", names="feedback")
+    booked: list[str] = []
+    for run in rig.engine.runs.values():
+        run.feed.take_consequence = lambda found, _bad, _now_s: booked.append(found.subject.request_id)  # type: ignore
+    for name, bucket, rollout in (
+        ("mine", BUCKET, "int4-all"),
+        ("of-none", BUCKET, ""),
+        ("of-another", BUCKET, "fp8-all"),
+        ("elsewhere", "m/long/code", "int4-all"),
+    ):
+        subject = Subject(name, rig.now_s, "t", bucket, "bf16", "", rollout)
+        rig.engine.take_consequence(Consequence(Kind.FEEDBACK, subject), 0.0, rig.now_s)
+    assert booked == ["mine"]
 
 
 def test_slow_answers_trip_the_latency_guard_and_equal_slowness_in_both_does_not_blame() -> None:

@@ -30,7 +30,7 @@ def test_consequences_are_kept_in_order(engine: Engine) -> None:
 
 def test_answers_are_found_with_what_was_said_of_them(engine: Engine) -> None:
     """Only those that a pool gave; what became known otherwise is no word of anybody."""
-    kept = {"at": 5.0, "tenant": "t", "bucket": "b", "pool": "p", "conversation": "c"}
+    kept = {"at": 5.0, "tenant": "t", "bucket": "b", "pool": "p", "conversation": "c", "rollout": "o"}
     for name, fields in {
         "spoken-of": kept,
         "silent": kept,
@@ -46,8 +46,8 @@ def test_answers_are_found_with_what_was_said_of_them(engine: Engine) -> None:
     aftermath.inserter(engine).add(rows)
     asked = ["spoken-of", "silent", "failed", "refused", "unknown"]
     assert aftermath.answered(engine, asked) == {
-        "spoken-of": aftermath.Answered(5.0, "t", "b", "p", "c", (("rude", None), ("", 0.0))),
-        "silent": aftermath.Answered(5.0, "t", "b", "p", "c"),
+        "spoken-of": aftermath.Answered(5.0, "t", "b", "p", "c", "o", (("rude", None), ("", 0.0))),
+        "silent": aftermath.Answered(5.0, "t", "b", "p", "c", "o"),
     }
     assert aftermath.answered(engine, []) == {}
 
