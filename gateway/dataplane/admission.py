@@ -50,18 +50,43 @@ class Admission:
             return
         self.inflight += 1
         exchange.admitted = True
-        if not self._waiting and self._launch(exchange):
+        may_wait = settings.queue_s > 0
+        if (not self._waiting or not may_wait) and self._launch(exchange):
             return
-        full = len(self._waiting) >= settings.queue_most
-        if settings.queue_s <= 0 or (full and not self._displace(exchange)):
-            self._shed(exchange, FULL)
+        if may_wait:
+            self._wait(exchange, settings.queue_most)
         else:
-            exchange.queued_at = self._clock()
-            exchange.due = exchange.queued_at + settings.queue_s
-            self._wheel.add(exchange)
-            self._line_up(exchange)
-            self.on_wait()
-            self.drain()
+            self._shed(exchange, FULL)
+
+    def _wait(self, exchange: Exchange, most: int) -> None:
+        """In line with who waits already, it starts if its pools have room for all in front of it; else it waits.
+
+        Of too many the last in line is refused, and that may be somebody of a less important tier.
+        """
+        waiting = self._waiting
+        while waiting and waiting[-1].finished:
+            waiting.pop()
+        hopeless = len(waiting) >= most and self._is_behind(exchange)
+        self._line_up(exchange)
+        if not hopeless:
+            self._try_all(exchange)
+        if exchange.admitted_at or exchange.finished:
+            return
+        if len(self._waiting) > most:
+            last = self._waiting.pop()
+            self._wheel.discard(last)
+            self._shed(last, FULL)
+            if last is exchange:
+                return
+        exchange.queued_at = self._clock()
+        exchange.due = exchange.queued_at + exchange.generation.table.settings.queue_s
+        self._wheel.add(exchange)
+        self.on_wait()
+
+    def _is_behind(self, exchange: Exchange) -> bool:
+        """Whether somebody as important waits for the same pools: then they are full, and need not be asked."""
+        pools, rank = _pools(exchange), _rank(exchange)
+        return any(_pools(one) == pools and not one.finished and _rank(one) <= rank for one in self._waiting)
 
     def _line_up(self, exchange: Exchange) -> None:
         """Behind everybody of its tier and of more important ones; without tiers, at the end."""
@@ -71,25 +96,17 @@ class Admission:
             place -= 1
         waiting.insert(place, exchange)
 
-    def _displace(self, exchange: Exchange) -> bool:
-        """Refuse the last of a less important tier in favour of this one; False if there is none."""
-        waiting = self._waiting
-        if waiting and waiting[-1].finished:
-            waiting.pop()
-            return True
-        if not waiting or _rank(waiting[-1]) <= _rank(exchange):
-            return False
-        last = waiting.pop()
-        self._wheel.discard(last)
-        self._shed(last, FULL)
-        return True
+    def _try_all(self, exchange: Exchange) -> None:
+        """Start who can, in line, so that nobody is overtaken at a pool; for this one shadow legs give way."""
+        self.drain()
+        if not exchange.admitted_at and not exchange.finished and self.make_room(_pools(exchange)):
+            self.drain()
 
     def _launch(self, exchange: Exchange) -> bool:
         """Start it, if need be on a place that a shadow leg gives up."""
         if self._forwarder.launch(exchange):
             return True
-        pools = exchange.decision.pools if exchange.decision else ()
-        return self.make_room(pools) and self._forwarder.launch(exchange)
+        return self.make_room(_pools(exchange)) and self._forwarder.launch(exchange)
 
     def drain(self) -> None:
         """Start what waits and finds room now, in order; a full pool does not block requests for another one."""
@@ -101,7 +118,7 @@ class Admission:
         for exchange in waiting:
             if exchange.finished:
                 continue
-            pools = exchange.decision.pools if exchange.decision else ()
+            pools = _pools(exchange)
             try:
                 started = pools not in blocked and self._forwarder.launch(exchange)
             except Exception as error:  # this request's fault must not reach the one whose end let it try
@@ -178,6 +195,11 @@ class Admission:
     def _shed(self, exchange: Exchange, message: str) -> None:
         message += rolled_back_words(exchange.decision)
         exchange.refuse(ApiError(429, "capacity_exceeded", message, headers=(("Retry-After", "1"),)), Result.SHED)
+
+
+def _pools(exchange: Exchange) -> tuple[str, ...]:
+    """Where it may go, in the decision's order."""
+    return exchange.decision.pools if exchange.decision is not None else ()
 
 
 def _rank(exchange: Exchange) -> int:

@@ -128,6 +128,88 @@ async def test_waiting_for_room_in_order(make: Make, first: Upstream) -> None:
     held[0][1].close()
 
 
+def two_models(**queue: Any) -> dict[str, Any]:
+    """Model ``m`` on pool a, ``n`` on pool b, with one place each; what waits for one does not need the other."""
+    one = {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}
+    return {
+        "models": {"m": {}, "n": {}},
+        "pool": {"a": one, "b": {**one, "model": "n"}},
+        "gateway": {"queue": {"wait": "9s", **queue}},
+    }
+
+
+async def test_a_full_queue_does_not_keep_out_who_waits_for_nothing(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """Its own pool is idle: it starts beside a queue of others, and only who finds his pool full is refused."""
+    gate = Gate(first)
+    plane = await make({"a": [first.url], "b": [second.url]}, **two_models(most=1))
+    _, holder = await plane.send(CHAT)
+    await gate.reached(1)
+    waiting = asyncio.create_task(plane.ask(CHAT))
+    await queued(plane, 1)
+    reply = await plane.ask({**CHAT, "model": "n"})
+    assert (reply.status, reply.header["x-quantgate-pool"]) == (200, "b")
+    assert (await plane.outcome(1)).queue_s == 0.0
+    assert (await plane.ask(CHAT)).status == 429
+    assert plane.worker.admission.queued == 1
+    gate.open()
+    await gate.reached(1)
+    gate.open()
+    assert (await waiting).status == 200
+    holder.close()
+
+
+async def test_nobody_is_overtaken_at_the_pool_that_he_waits_for(make: Make, first: Upstream) -> None:
+    """Room that came free unheard, as in another worker, goes to the first in line and not to whoever asks next."""
+    gate = Gate(first)
+    plane = await make({"a": [first.url]}, pool={"a": {"limits": {"inflight": 1}, "timeouts": {"first_byte": "9s"}}})
+    _, holder = await plane.send({**CHAT, "user": "holder"})
+    await gate.reached(1)
+    earlier = asyncio.create_task(plane.ask({**CHAT, "user": "earlier"}))
+    await queued(plane, 1)
+    plane.worker._tick_within = lambda _seconds: None  # type: ignore[method-assign]
+    plane.worker.forwarder.on_release = lambda: None
+    gate.open()
+    later = asyncio.create_task(plane.ask({**CHAT, "user": "later"}))
+    await gate.reached(1)
+    assert b"earlier" in first.bodies[1]
+    plane.worker.forwarder.on_release = plane.worker.admission.drain
+    gate.open()
+    await gate.reached(1)
+    gate.open()
+    assert [(await task).status for task in (earlier, later)] == [200, 200]
+    holder.close()
+
+
+async def test_shadow_legs_give_way_beside_a_queue_of_others(make: Make, first: Upstream, second: Upstream) -> None:
+    """A request waits in line where legs run: they end for it, as they would if nobody else waited."""
+    gate, legs = Gate(first), Gate(second)
+    plane = await make({"a": [first.url], "b": [second.url]}, **two_models())
+    _, holder = await plane.send(CHAT)
+    await gate.reached(1)
+    _, waiter = await plane.send(CHAT)
+    await queued(plane, 1)
+    _, leg = await plane.send({**CHAT, "model": "n"})  # stands for a leg: what ends it is the same
+    await legs.reached(1)
+    (last,) = [one for one in plane.worker.context.connections if one.answering and b'"n"' in one.answering.body]
+    asked: list[tuple[str, ...]] = []
+
+    def make_room(pools: Any) -> bool:
+        asked.append(tuple(pools))
+        last.cut()
+        return True
+
+    plane.worker.admission.make_room = make_room
+    reader, writer = await plane.send({**CHAT, "model": "n"})
+    await legs.reached(2)
+    legs.open()
+    assert b"200" in await reader.read()
+    assert (asked, plane.worker.admission.queued) == ([("b",)], 1)
+    for one in (holder, waiter, leg, writer):
+        one.close()
+
+
 async def test_waiting_ends_at_the_deadline(make: Make, first: Upstream) -> None:
     """Nobody waits for ever: 429 with Retry-After when the queue's time is over, and the outcome says shed."""
     gate = Gate(first)

@@ -76,3 +76,18 @@ async def test_a_full_queue_refuses_the_last_of_a_less_important_tier(make: Make
     for task in (holder, gold):
         await held.serve()
         assert (await task).status == 200
+
+
+async def test_who_can_start_displaces_nobody(make: Make, first: Upstream, second: Upstream) -> None:
+    """Gold finds its own pool idle beside a full queue: it starts, and basic keeps its place at the other pool."""
+    policy = ranked(1)
+    policy["models"] = {"m": {}, "n": {}}
+    policy["pool"]["b"] = {**policy["pool"]["a"], "model": "n"}
+    held = Held(await make({"a": [first.url], "b": [second.url]}, **policy), first)
+    holder = await held.wait("basic")
+    basic = await held.wait("basic")
+    gold = await held.plane.ask({**CHAT, "model": "n"}, authorization=f"Bearer {KEYS['gold']}")
+    assert (gold.status, gold.header["x-quantgate-pool"]) == (200, "b")
+    for task in (holder, basic):
+        await held.serve()
+        assert (await task).status == 200
