@@ -140,8 +140,8 @@ class Admission:
         if row < 0:
             return
         self._board.leave(row)
-        usage, charged = exchange.usage, exchange.charged_tokens
-        used = max(usage.prompt_tokens, 0) + max(usage.completion_tokens, 0)
+        charged = exchange.charged_tokens
+        used = _used(exchange)
         if used > charged:
             now = exchange.wall_at + self._clock() - exchange.began_at
             self._board.charge(row, now, 0, used - charged)  # they came to be since then, and count from now on
@@ -200,6 +200,21 @@ class Admission:
 def _pools(exchange: Exchange) -> tuple[str, ...]:
     """Where it may go, in the decision's order."""
     return exchange.decision.pools if exchange.decision is not None else ()
+
+
+def _used(exchange: Exchange) -> int:
+    """Prompt and completion tokens of a request that ended; 0 if it had no output and the pool did not say.
+
+    A stream that broke off, or that its client left, has said too little or nothing: its events count as tokens.
+    """
+    usage, events = exchange.usage, exchange.events
+    prompt, completion = usage.prompt_tokens, max(usage.completion_tokens, 0)
+    whole = usage.done or usage.finish_reason != ""
+    if usage.completion_tokens < 0 or not whole:
+        completion = max(completion, events)
+    if prompt < 0:
+        prompt = exchange.charged_tokens if events else 0
+    return prompt + completion
 
 
 def _rank(exchange: Exchange) -> int:

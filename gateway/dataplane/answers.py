@@ -1,5 +1,7 @@
 """Bytes of what the gateway says: its own errors, its headers, and which of a pool's fields reach the client."""
 
+from typing import Final
+
 import orjson
 
 from gateway.core.retry import of_status
@@ -10,6 +12,7 @@ from gateway.wire.http import HOP_BY_HOP, AnswerHead, Headers, named_by_connecti
 JSON = b"Content-Type: application/json\r\n"
 SSE_FIELDS = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 DONE = b"data: [DONE]\n\n"
+ENDS_WITH_DONE: Final = frozenset({Api.CHAT, Api.COMPLETIONS})
 
 # What a pool says about itself or its framing; Date and framing are made anew, and Server is not ours to repeat.
 _NOT_FROM_POOL = HOP_BY_HOP | {b"date", b"server"}
@@ -91,7 +94,9 @@ def told_error(error: dict[str, object]) -> tuple[int, bytes]:
 def broken_event(api: Api, message: str) -> bytes:
     """What a stream that breaks off after output says last."""
     event = b"data: %b\n\n" % error_body(502, "upstream_truncated", message)
-    return b"event: error\n" + event if api is Api.MESSAGES else event
+    if api is Api.MESSAGES:
+        return b"event: error\n" + event
+    return event + DONE if api in ENDS_WITH_DONE else event
 
 
 class Passed:

@@ -113,6 +113,8 @@ class Forwarder:
 
     def abandoned(self, attempt: Attempt) -> None:
         """The client left: the connection closes now, and nobody is to blame."""
+        if isinstance(attempt, Relay):
+            attempt.on_left()
         self._note(attempt, "", keep=False)
 
     def failed(self, relay: Attempt, failure: Failure, message: str) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from gateway.core import sse
 from gateway.core.answer import TAIL, AnswerInfo, answer_info, end_info
 from gateway.core.retry import of_status
-from gateway.dataplane.answers import DONE, Passed, broken_event, passed_of, told_error
+from gateway.dataplane.answers import DONE, ENDS_WITH_DONE, Passed, broken_event, passed_of, told_error
 from gateway.dataplane.attempt import Attempt, State
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
-from gateway.model.enums import Api, Failure, Result
+from gateway.model.enums import Failure, Result
 from gateway.wire.http import AnswerHead, Headers
 from gateway.wire.listener import answer, pass_on
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 COLLECT_MOST: Final = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
 HOLD_MOST: Final = 64 * 1024  # role-only events and comments held before the first content …
 HOLD_S: Final = 1.0  # … and for how long: then the client gets its keep-alives
-ENDS_WITH_DONE: Final = frozenset({Api.CHAT, Api.COMPLETIONS})
 
 
 class Relay(Attempt):
@@ -115,6 +114,11 @@ class Relay(Attempt):
             bad = reason.startswith("not HTTP")
             failure = Failure.BAD_ANSWER if bad else Failure.BROKEN_STREAM
             self.failed(failure, f"The pool's answer ended early ({reason}).")
+
+    def on_left(self) -> None:
+        """The client left: what was passed on until then was output."""
+        if self._scanner is not None and self.state is State.FLOWING:
+            self.exchange.events = self._scanner.events
 
     def on_writable(self, writable: bool) -> None:
         """The pool reads slower than we sent: the body is whole in memory already, so there is nothing to stop."""
@@ -252,7 +256,6 @@ class Relay(Attempt):
     def _end_flowing(self) -> None:
         exchange, scanner = self.exchange, self._scanner
         last = b""
-        failure: Failure | None = None
         if scanner is not None:
             info = self._read_usage(scanner)
             if not info.done and not info.finish_reason and info.error is None:
@@ -263,15 +266,15 @@ class Relay(Attempt):
                 last += b"\n\n"  # an event exists only at its blank line, the last one too
             if not info.done and exchange.api in ENDS_WITH_DONE:
                 last += DONE  # some runtimes forget it, and clients wait for it
-            failure = Failure.ERROR_EVENT if info.error is not None else None
         else:
             exchange.usage = end_info(self.body[0])
-        if failure is None:
+        fine = exchange.usage.error is None
+        if fine:
             self.forwarder.succeeded(self)
         else:
-            self.forwarder.record(self, failure)
+            self.forwarder.record(self, Failure.ERROR_EVENT)
         exchange.connection.end(last)
-        exchange.finish(Result.OK if failure is None else Result.UPSTREAM_ERROR, self.status)
+        exchange.finish(Result.OK if fine else Result.UPSTREAM_ERROR, self.status)
 
     def _break(self, failure: Failure, message: str) -> None:
         """The answer breaks off after content reached the client: say so in the stream, and end it."""
@@ -284,9 +287,7 @@ class Relay(Attempt):
             last = self._stripper.flush() if self._stripper is not None else b""
             # An event that the pool left open is closed first, or a client would read it and the error as one.
             opening = b"" if scanner.at_boundary else b"\n\n"
-            event = broken_event(exchange.api, message)
-            done = DONE if exchange.api in ENDS_WITH_DONE else b""
-            exchange.connection.end(b"".join((last, opening, event, done)))
+            exchange.connection.end(last + opening + broken_event(exchange.api, message))
         exchange.finish(Result.UPSTREAM_TRUNCATED, self.status)
 
     def _read_usage(self, scanner: sse.Scanner) -> AnswerInfo:
@@ -295,6 +296,5 @@ class Relay(Attempt):
         return info
 
     def _fields(self) -> bytes:
-        forwarder, passed = self.forwarder, self._passed
-        theirs = passed.fields if passed is not None else b""
-        return forwarder.own_fields(self.exchange, self.pool, theirs)
+        theirs = self._passed.fields if self._passed is not None else b""
+        return self.forwarder.own_fields(self.exchange, self.pool, theirs)
