@@ -169,14 +169,14 @@ class BucketFeed:
         self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
     ) -> None:
         """A compared pair of shadow traffic, with what the checks found in both answers."""
-        if self._is_mine(pair.candidate.pool):
+        if self._pairs.is_mine(pair):
             self._pairs.take_pair(pair, loss)
             if self.shadowing:
                 self._pairs.take_legs(pair, baseline, candidate)
 
     def take_gap(self, pair: Pair, mean_nats: float) -> None:
         """A pair whose answers were scored by likelihood."""
-        if self._is_mine(pair.candidate.pool):
+        if self._pairs.is_mine(pair):
             self._pairs.take_gap(pair, mean_nats)
 
     def advance(self, now_s: float) -> None:

@@ -34,6 +34,14 @@ class PairFeed:
         self._blame = blame
         self._latencies = Latencies(by_source.get(Source.SHADOW_LATENCY, ()))
 
+    def is_mine(self, pair: Pair) -> bool:
+        """Whether it compares the rollout's own pools; another shadow rule's says nothing of the candidate.
+
+        A request that failed everywhere names no pool.
+        """
+        plan = self._plan
+        return (pair.candidate.pool, pair.baseline.pool or plan.baseline) == (plan.candidate, plan.baseline)
+
     def take_pair(self, pair: Pair, loss: PairLoss | None) -> None:
         """The loss of a pair; None = it had no noise leg, and says nothing."""
         if loss is None:

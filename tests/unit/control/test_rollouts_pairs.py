@@ -108,6 +108,20 @@ def test_mirrored_latencies_are_judged_as_live_ones() -> None:
     assert fed.counts("tpot.shadow") == {0.0: 2}
 
 
+def test_pairs_of_other_pools_are_not_booked_on_the_candidate(fed: Fed) -> None:
+    """Another shadow rule may try the rollout's baseline beside a third pool, or the candidate beside one."""
+    third = msgspec.structs.replace(BASELINE, pool="fp32", endpoint="fp32/0")
+    for other in (pair(BASELINE, third), pair(CANDIDATE, third), pair(BASELINE, CANDIDATE)):
+        fed.feed.take_pair(other, PairLoss(0.9, 0.9), inspection(), inspection(json=False))
+        fed.feed.take_gap(other, 9.0)
+    names = ("quality", "quality.missing", "gap", "errors.shadow", "json.shadow", "json.margin.shadow")
+    assert [fed.counts(name) for name in names] == [{}] * len(names)
+    nowhere = msgspec.structs.replace(BASELINE, pool="", failure="connect")
+    fed.feed.take_pair(pair(baseline=nowhere), PairLoss(None, None))
+    assert fed.counts("quality") == {-1.0: 1}
+    assert fed.counts("errors.shadow", "bf16") == {1.0: 1}
+
+
 def test_in_live_stages_only_agreement_goes_on(fed: Fed) -> None:
     """Live traffic speaks for itself there; other candidates' pairs never count."""
     fed.feed.shadowing = False
