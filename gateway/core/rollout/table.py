@@ -7,7 +7,7 @@ Theory of operation. A bucket waits (``pending``), goes through its stages (``sh
 Rules that hold in the whole table, each checked by a property test:
 - ``fail`` and ``rollback`` lead to ``rolled_back`` from everywhere, also from holds, pauses and under the brake;
 - out of ``rolled_back`` leads only ``reset`` (a person) or ``reenter`` (the policy's rule), both to the first stage;
-- nothing raises a share but ``begin``, ``pass``, ``promote``, ``resume``, ``calm`` and ``reloaded``;
+- nothing raises a share but ``begin``, ``pass``, ``promote``, ``resume`` and ``calm``;
 - a change of the pool's deployment record restarts everything that was won with the old one.
 
 A cell is a tuple of moves; the first whose condition holds is taken. ``stay`` says why nothing happens, ``refuse``
@@ -51,6 +51,8 @@ class When(StrEnum):
     UNDER_PROMOTED = "was promoted"
     REENTRY_LEFT = "re-entries left"
     OTHER_RECORD = "another record"
+    NO_STAGE_FITS = "no stage fits"
+    NO_STAGE_AWAITED = "awaited approval or time, no stage fits"
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -91,6 +93,7 @@ _NOT_OUT = _stay("it is not rolled back")
 _NOT_HELD = _stay("nothing holds it")
 _RUNS = _refuse("nothing holds it: there is nothing to resume")
 _SHARE_AGAIN: Cell = (_go(To.NOTE),)
+_STAGE_AGAIN: Cell = (_go(To.PENDING, When.NO_STAGE_FITS), _go(To.NOTE))
 
 _STAGE: Mapping[EventKind, Cell] = {
     EventKind.BEGIN: _stay("the stage runs"),
@@ -105,7 +108,7 @@ _STAGE: Mapping[EventKind, Cell] = {
     EventKind.BRAKE: _FREEZE,
     EventKind.CHANGED: _ANEW,
     EventKind.REENTER: _NOT_OUT,
-    EventKind.RELOADED: _SHARE_AGAIN,
+    EventKind.RELOADED: _STAGE_AGAIN,
     EventKind.APPROVE: (_go(To.NOTE),),
     EventKind.PROMOTE: (_go(To.NEXT, When.PROMOTED_BY_ENOUGH, tell=Notice.PROMOTION), _go(To.NOTE)),
     EventKind.HOLD: _HOLD,
@@ -156,7 +159,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.BRAKE: _stay("it does not advance anyway"),
         EventKind.CHANGED: _ANEW,
         EventKind.REENTER: _NOT_OUT,
-        EventKind.RELOADED: _SHARE_AGAIN,
+        EventKind.RELOADED: (_go(To.PENDING, When.NO_STAGE_AWAITED), _go(To.NOTE)),
         EventKind.APPROVE: (
             Move(To.STAY, When.UNDER_PROMOTED, refusal="all stages are passed: there is nothing to approve"),
             _go(To.NOTE),
@@ -182,7 +185,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.BRAKE: _FREEZE,
         EventKind.CHANGED: _ANEW,
         EventKind.REENTER: _NOT_OUT,
-        EventKind.RELOADED: _SHARE_AGAIN,
+        EventKind.RELOADED: _STAGE_AGAIN,
         EventKind.APPROVE: _refuse("all stages are passed: there is nothing to approve"),
         EventKind.PROMOTE: _refuse("all stages are passed"),
         EventKind.HOLD: _HOLD,

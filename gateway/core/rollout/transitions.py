@@ -97,8 +97,11 @@ def _next(standing: Standing, event: Event, plan: Rollout) -> Standing:
 
 
 def _anew(standing: Standing, event: Event) -> Standing:
-    """Back to the start: another pool, a person's reset, or the re-entry rule."""
+    """Back to the start: another pool, a person's reset, the re-entry rule, or stages none of which fits."""
     other = event.kind is EventKind.CHANGED
+    automatic = standing.automatic if event.kind is EventKind.RELOADED else 0
+    if event.kind is EventKind.REENTER:
+        automatic = standing.automatic + 1
     return msgspec.structs.replace(
         standing,
         state=State.PENDING,
@@ -108,7 +111,7 @@ def _anew(standing: Standing, event: Event) -> Standing:
         stage_since_s=event.at_s,
         record=event.record if other else standing.record,
         entries=0 if other else standing.entries + 1,
-        automatic=standing.automatic + 1 if event.kind is EventKind.REENTER else 0,
+        automatic=automatic,
     )
 
 
@@ -126,28 +129,37 @@ def _noted(standing: Standing, event: Event, plan: Rollout) -> Standing:
 
 
 def _restaged(standing: Standing, plan: Rollout) -> Standing:
-    """The same place in changed stages: never a larger share than before, and the same kind of traffic."""
+    """The same place in changed stages. Held, frozen or paused where there is none: it begins anew once let go."""
+    replace = msgspec.structs.replace
+    place = _place(standing, plan)
+    if place is None:
+        return replace(standing, below=State.PENDING, stage=0, votes=(), entries=standing.entries + 1)
+    below = standing.below
+    if below is not State.PENDING and not (below is State.PROMOTED and is_last(plan, place)):
+        below = stage_state(plan, place)
+    runs = standing.state in (State.SHADOWING, State.STEPPING, State.PROMOTED)
+    return replace(standing, stage=place, below=below, state=below if runs else standing.state)
+
+
+def _place(standing: Standing, plan: Rollout) -> int | None:
+    """The stage to go on in: never a larger share than before, and the same kind of traffic. None = no stage fits.
+
+    The evidence and the time so far were won at that share: they are not a way to a larger one.
+    """
+    last = len(plan.stages) - 1
     if standing.below is State.PENDING:
-        return msgspec.structs.replace(standing, stage=0)
-    if standing.below is State.PROMOTED:
-        return msgspec.structs.replace(standing, stage=len(plan.stages) - 1)
+        return 0
+    # A pause took the share away, so nobody knows it; the stage begins anew after it.
+    had = standing.share_bp if standing.live else None
+    if standing.below is State.PROMOTED and (had is None or plan.stages[last].share_bp <= had):
+        return last
     kind = "shadow" if standing.below is State.SHADOWING else "weight"
-    had = standing.share_bp if kind == "weight" and standing.state is not State.PAUSED else None
     fitting = [
         index
         for index, stage in enumerate(plan.stages)
-        if stage.kind == kind and (had is None or stage.share_bp <= had)
+        if stage.kind == kind and (stage.share_bp <= had if had is not None else index <= standing.stage)
     ]
-    if had is None:
-        fitting = [index for index in fitting if index <= standing.stage] or fitting[:1]
-    stage = fitting[-1] if fitting else 0
-    return msgspec.structs.replace(
-        standing, stage=stage, below=stage_state(plan, stage), **_state_of(standing, plan, stage)
-    )
-
-
-def _state_of(standing: Standing, plan: Rollout, stage: int) -> dict[str, State]:
-    return {"state": stage_state(plan, stage)} if standing.state in (State.SHADOWING, State.STEPPING) else {}
+    return fitting[-1] if fitting else None
 
 
 def _effects(before: Standing, after: Standing, event: Event, plan: Rollout, move: Move) -> tuple[Effect, ...]:
@@ -228,4 +240,8 @@ _HOLDS: Mapping[When, Callable[[Standing, Event, Rollout], bool]] = {
         plan.reentry_after_s is not None and standing.automatic < plan.reentry_most
     ),
     When.OTHER_RECORD: lambda standing, event, plan: event.record != standing.record,
+    When.NO_STAGE_FITS: lambda standing, event, plan: _place(standing, plan) is None,
+    When.NO_STAGE_AWAITED: lambda standing, event, plan: (
+        standing.cause in (Cause.APPROVAL, Cause.TIME) and _place(standing, plan) is None
+    ),
 }

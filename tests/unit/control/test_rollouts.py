@@ -10,6 +10,7 @@ from gateway.core.evidence import Budget, SeriesKey
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.rollout import Cause, Event, EventKind, State
 from gateway.model.pair import Leg, Pair
+from gateway.model.table import Table
 from tests.unit.control.rollout_rig import EngineRig, inspection, request_of, rollout_policy
 from tests.unit.dataplane.outcome_values import with_fields
 
@@ -197,6 +198,30 @@ def test_a_trip_that_could_not_be_stored_is_proposed_again() -> None:
     rig.restart()
     rig.second(rate=0)
     assert rig.at(State.ROLLED_BACK)
+
+
+def test_stages_that_leave_no_place_begin_anew_with_their_own_time_and_evidence() -> None:
+    """A mirrored bucket whose shadow stage is taken out does not serve half of its clients on the old stage's time."""
+    later = "{weight: 50%, at_least: {time: 60s, requests: 300}}, {weight: 100%, at_least: {time: 60s}}"
+    guards = "\n  errors: {metric: error_rate, limit: 1%}\n"
+
+    def policy(stages: str) -> Table:
+        return rollout_policy(guards=guards, names="errors", stages=stages)
+
+    rig = EngineRig(policy(f"[{{shadow: 5%, at_least: {{time: 60s}}}}, {later}]"))
+    rig.until(lambda: rig.at(State.SHADOWING))
+    rig.now_s += 3_600.0
+    rig.turn()
+    rig.table = policy(f"[{later}]")
+    rig.engine.apply(rig.table, rig.budget, {"int4": "r-a", "bf16": "r-b"}, rig.now_s)
+    rig.turn()
+    assert (rig.state().state, rig.state().share_bp) == (State.PENDING, 0)
+    rig.turn()
+    begun_s = rig.state().stage_since_s
+    assert (rig.state().share_bp, begun_s) == (5_000, rig.now_s)
+    assert not rig.engine.runs[rig.table.rollouts[0].identity, "m/short/chat"].feed.shadowing
+    rig.until(lambda: rig.state().stage == 1)
+    assert rig.state().stage_since_s - begun_s > 60.0
 
 
 def test_a_reload_keeps_the_state_and_another_deployment_starts_anew() -> None:

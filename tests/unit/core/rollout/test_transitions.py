@@ -37,7 +37,6 @@ RAISING = {
     EventKind.PROMOTE,
     EventKind.RESUME,
     EventKind.CALM,
-    EventKind.RELOADED,
 }
 
 
@@ -284,6 +283,83 @@ def test_changed_stages_keep_the_place_without_a_larger_share() -> None:
     assert step(shadow, event(EventKind.RELOADED), other).effects == ()
     promoted = after(plan, EventKind.BEGIN, *[EventKind.PASS] * 4).standing
     assert step(promoted, event(EventKind.RELOADED), other).standing.share_bp == 5_000
+
+
+def staged(plan: Rollout, *shares: tuple[str, int]) -> Rollout:
+    """The same rollout with other stages."""
+    return msgspec.structs.replace(plan, stages=tuple(Stage(kind, bp, 1.0, 1, 1, 9.0) for kind, bp in shares))
+
+
+OTHER_STAGES = (
+    (("weight", 5_000), ("weight", 10_000)),
+    (("shadow", 500), ("weight", 1_000)),
+    (("weight", 100), ("weight", 400), ("shadow", 100), ("weight", 3_000)),
+)
+
+
+@given(histories, st.sampled_from(OTHER_STAGES))
+def test_changed_stages_never_raise_a_share(
+    history: tuple[Rollout, list[Event]], stages: tuple[tuple[str, int], ...]
+) -> None:
+    """Whatever happened before, and also once what interrupted the stage is over: larger shares take a beginning."""
+    plan, happened = history
+    standing = begin_standing(plan, "b", "r1", 0.0)
+    for one in happened:
+        standing = step(standing, one, plan).standing
+    other = staged(plan, *stages)
+    stepped = step(standing, event(EventKind.RELOADED), other)
+    new = stepped.standing
+    assert new.share_bp <= max(standing.share_bp, 0)
+    assert new.share_bp == share_of_standing(other, new) or not stepped.effects
+    assert not any(isinstance(effect, StartStage) for effect in stepped.effects)
+    if standing.live:
+        back = step(new, event(EventKind.CALM), other).standing
+        assert back.share_bp <= standing.share_bp
+
+
+def test_where_no_stage_fits_the_rollout_begins_anew() -> None:
+    """The first stage with its own time, lump and approvals; until then the baseline has the bucket."""
+    plan = make_plan(approvals=1)
+    yes = (EventKind.APPROVE, "ann")
+    other = staged(plan, ("weight", 5_000), ("weight", 10_000))
+    for happened in ([EventKind.BEGIN], [EventKind.BEGIN, yes, EventKind.PASS, yes]):
+        before = after(plan, *happened).standing
+        stepped = step(before, event(EventKind.RELOADED, at_s=900.0), other)
+        new = stepped.standing
+        assert (new.state, new.below, new.stage, new.share_bp, new.votes) == (State.PENDING, State.PENDING, 0, 0, ())
+        assert new.entries == before.entries + 1
+        assert SetShare(new.identity, new.bucket, 0) in stepped.effects
+        begun = step(new, event(EventKind.BEGIN, at_s=901.0), other)
+        assert (begun.standing.share_bp, begun.standing.stage_since_s) == (5_000, 901.0)
+        assert StartStage(True, first_live=True) in begun.effects
+        assert step(begun.standing, event(EventKind.PASS), other).standing.cause is Cause.APPROVAL
+
+
+def test_where_no_stage_fits_what_people_and_incidents_hold_stays_held_without_a_share() -> None:
+    """Let go, it begins anew; what only waited for evidence or approval has nothing left to wait for."""
+    plan = make_plan(approvals=1)
+    other = staged(plan, ("weight", 5_000), ("weight", 10_000))
+    live = [EventKind.BEGIN, (EventKind.APPROVE, "ann"), EventKind.PASS]
+    for interrupted in (EventKind.HOLD, EventKind.INCIDENT, EventKind.BRAKE):
+        held = after(plan, *live, interrupted).standing
+        new = step(held, event(EventKind.RELOADED), other).standing
+        assert (new.state, new.below, new.share_bp) == (held.state, State.PENDING, 0)
+        assert step(new, event(EventKind.PASS), other).standing.share_bp == 0
+        ended = step(new, event(EventKind.RESUME), other).standing
+        assert (ended.state, ended.share_bp) == (State.PENDING, 0)
+    for waiting in (EventKind.PASS, EventKind.TIMEOUT):
+        held = after(plan, *live, waiting).standing
+        assert held.state is State.HOLDING
+        assert step(held, event(EventKind.RELOADED), other).standing.state is State.PENDING
+
+
+def test_promoted_at_a_share_that_is_not_the_last_any_more_goes_on_in_the_stage_of_that_share() -> None:
+    """50 % was all; with 100 % behind it, it has to be passed towards that."""
+    plan = staged(make_plan(), ("weight", 500), ("weight", 5_000))
+    promoted = after(plan, EventKind.BEGIN, EventKind.PASS, EventKind.PASS).standing
+    longer = staged(plan, ("weight", 500), ("weight", 5_000), ("weight", 10_000))
+    new = step(promoted, event(EventKind.RELOADED), longer).standing
+    assert (new.state, new.below, new.stage, new.share_bp) == (State.STEPPING, State.STEPPING, 1, 5_000)
 
 
 def test_commands_that_make_no_sense_are_refused_with_the_way_out() -> None:
