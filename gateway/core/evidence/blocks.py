@@ -37,17 +37,19 @@ class BlockRecord(msgspec.Struct, frozen=True):
     """Stored form of a block: sorted, so equal contents have equal bytes.
 
     ``cells`` holds ``(lane, value, count)``, ``announced`` ``(lane, dispatched requests)`` where dispatches are
-    announced, ``unscored`` the pairs that have no score.
+    announced, ``unscored`` the pairs without a score and the requests that resolved to nothing (cancelled, say); of
+    these ``unscored_lanes`` holds ``(lane, count)`` for all lanes but the first.
     """
 
     number: int
     cells: tuple[tuple[float, float, int], ...] = ()
     announced: tuple[tuple[float, int], ...] = ()
     unscored: int = 0
+    unscored_lanes: tuple[tuple[float, int], ...] = ()
 
     @property
     def outcomes(self) -> int:
-        """Resolved requests in it, pairs without a score included."""
+        """Resolved requests in it, those without a score included."""
         return sum(count for _, _, count in self.cells) + self.unscored
 
     def encode(self) -> bytes:
@@ -58,12 +60,17 @@ class BlockRecord(msgspec.Struct, frozen=True):
 class OpenBlock:
     """A block that still collects counts."""
 
-    __slots__ = ("announced", "cells", "unscored")
+    __slots__ = ("_unscored", "announced", "cells")
 
     def __init__(self) -> None:
         self.cells: dict[tuple[float, float], int] = {}
         self.announced: dict[float, int] = {}
-        self.unscored = 0
+        self._unscored: dict[float, int] = {}
+
+    @property
+    def unscored(self) -> int:
+        """What resolved without a score, in all lanes."""
+        return sum(self._unscored.values())
 
     def add(self, value: float, count: int = 1, lane: float = ONLY_LANE) -> None:
         """Count ``count`` outcomes of ``value``."""
@@ -78,10 +85,12 @@ class OpenBlock:
         lane += 0.0
         self.announced[lane] = self.announced.get(lane, 0) + count
 
-    def add_unscored(self, count: int = 1) -> None:
-        """Count pairs that resolved without a score."""
+    def add_unscored(self, count: int = 1, lane: float = ONLY_LANE) -> None:
+        """Count pairs or requests that resolved without a score: nobody waits for them, and they are no outcome."""
         _check_count(count)
-        self.unscored += count
+        if count:
+            lane += 0.0
+            self._unscored[lane] = self._unscored.get(lane, 0) + count
 
     def absorb(self, record: BlockRecord) -> None:
         """Add a stored block's counts."""
@@ -89,11 +98,13 @@ class OpenBlock:
             self.add(value, count, lane)
         for lane, count in record.announced:
             self.announce(count, lane)
-        self.add_unscored(record.unscored)
+        for lane, count in record.unscored_lanes:
+            self.add_unscored(count, lane)
+        self.add_unscored(record.unscored - sum(count for _, count in record.unscored_lanes))
 
     def resolved(self) -> dict[float, int]:
-        """Outcomes known so far, per lane; unscored pairs are resolved too."""
-        known: dict[float, int] = {ONLY_LANE: self.unscored} if self.unscored else {}
+        """Outcomes known so far, per lane; what has no score is resolved too."""
+        known = dict(self._unscored)
         for (lane, _), count in self.cells.items():
             known[lane] = known.get(lane, 0) + count
         return known
@@ -119,6 +130,7 @@ class OpenBlock:
             cells=tuple(sorted((lane, value, count) for (lane, value), count in self.cells.items() if count)),
             announced=tuple(sorted((lane, count) for lane, count in self.announced.items() if count)),
             unscored=self.unscored,
+            unscored_lanes=tuple(sorted(one for one in self._unscored.items() if one[0] != ONLY_LANE)),
         )
 
 

@@ -134,6 +134,18 @@ class Judge:
             slice_series.accept(dispatched_s, value, count, series.spec.limit)
         return in_time
 
+    def accept_unscored(self, key: SeriesKey, dispatched_s: float, count: int = 1) -> bool:
+        """Count requests that were announced and say nothing (cancelled, say), for a series and its slices.
+
+        A slice that was not told would wait for them until its deadline, and then count them as its guard says of
+        what hangs: as good ones, of errors.
+        """
+        series = self.series(key)
+        in_time = series.accept_unscored(dispatched_s, count)
+        for slice_series in self._slices_of(key):
+            slice_series.accept_unscored(dispatched_s, count, series.spec.limit)
+        return in_time
+
     def absorb(self, key: SeriesKey, record: BlockRecord) -> bool:
         """Add a whole block record to a series and its slices (which must use the same block length)."""
         series = self.series(key)
@@ -145,6 +157,8 @@ class Judge:
                     number=record.number,
                     cells=tuple((limit, value, count) for _, value, count in record.cells),
                     announced=tuple((limit, count) for _, count in record.announced),
+                    unscored=record.unscored,
+                    unscored_lanes=((limit, record.unscored),) if record.unscored else (),
                 )
             )
         return in_time

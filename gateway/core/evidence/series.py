@@ -66,12 +66,12 @@ class Series:
         """The same for a failure share: one dispatched request of an arm, bad or not."""
         return self.accept(dispatched_s, BAD if bad else GOOD, count, CANDIDATE if candidate else BASELINE)
 
-    def accept_unscored(self, dispatched_s: float, count: int = 1) -> bool:
-        """Count pairs that could not be scored."""
+    def accept_unscored(self, dispatched_s: float, count: int = 1, lane: float = ONLY_LANE) -> bool:
+        """Count pairs that could not be scored, or requests that say nothing; False if they are too late."""
         block = self.timeline.open_at(dispatched_s, count)
         if block is None:
             return False
-        block.add_unscored(count)
+        block.add_unscored(count, lane)
         return True
 
     def absorb(self, record: BlockRecord) -> bool:

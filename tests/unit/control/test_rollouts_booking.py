@@ -8,12 +8,15 @@ from gateway.control.rollouts_booking import Booking
 from gateway.core.evidence import BASELINE, CANDIDATE, Budget, Form, Judge, SeriesKey, SeriesSpec
 
 RATE, SHARE = SeriesKey("errors", "b", "p"), SeriesKey("ratio", "b", "p")
+SLICE = SeriesKey("errors", "*", "p")
 
 
 def judge() -> Judge:
-    """With a rate and a share of failures."""
+    """With a rate, its slice and a share of failures."""
     made = Judge(Budget())
-    made.register(RATE, SeriesSpec(Form.RATE, 0.1, block_s=10.0, deadline_s=30.0, announced=True), 0.0)
+    made.register(SLICE, SeriesSpec(Form.SLICE, 0.0, block_s=10.0, deadline_s=30.0, announced=True), 0.0)
+    rate = SeriesSpec(Form.RATE, 0.1, block_s=10.0, deadline_s=30.0, announced=True)
+    made.register(RATE, rate, 0.0, [SLICE])
     made.register(SHARE, SeriesSpec(Form.SHARE, 0.1, block_s=10.0, deadline_s=30.0, tolerated_ratio=1.5), 0.0)
     return made
 
@@ -29,7 +32,7 @@ def test_many_at_once_are_the_same_as_one_by_one() -> None:
         booking.count("errors", "p", second, value)
         booking.count("ratio", "p", second, float(bool(value)), lane=lane)
         if value is None:
-            one_by_one.series(RATE).accept_unscored(second)
+            one_by_one.accept_unscored(RATE, second)
         else:
             one_by_one.accept(RATE, second, value)
         one_by_one.accept(SHARE, second, float(bool(value)), 1, lane)

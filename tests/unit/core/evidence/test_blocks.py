@@ -17,6 +17,7 @@ def _record(part, announced: int = 0, unscored: int = 0) -> BlockRecord:
         block.add(value, count, lane)
     block.announce(announced)
     block.add_unscored(unscored)
+    block.add_unscored(unscored, lane=0.05)
     return block.record(3)
 
 
@@ -36,6 +37,16 @@ def test_merging_in_any_order_gives_the_same_bytes(workers, rng):
 def test_negative_zero_is_zero():
     """-0.0 equals 0.0 as a key, so it must not differ as bytes."""
     assert _record([(-0.0, -0.0, 1)]).encode() == _record([(0.0, 0.0, 1)]).encode()
+
+
+def test_what_has_no_score_is_known_by_lane_after_storing_too():
+    """A slice knows whose requests are still open; what was stored without lanes is of the first."""
+    block = OpenBlock()
+    block.announce(3, lane=0.05)
+    block.absorb(_record([], unscored=2))
+    assert (block.unscored, block.open_requests()) == (4, {0.05: 1})
+    block.absorb(BlockRecord(3, unscored=1))
+    assert (block.unscored, block.record(3).unscored_lanes) == (5, ((0.05, 2),))
 
 
 def test_records_of_different_blocks_do_not_merge():

@@ -14,6 +14,7 @@ from gateway.core.evidence import (
     JudgeState,
     KeyedBlock,
     Outcome,
+    Overdue,
     PromotionRule,
     Response,
     SeriesKey,
@@ -135,6 +136,24 @@ def test_outcomes_reach_the_slice_under_their_own_limit():
     assert record.announced == ((0.01, 4),)
     judge.forget(WIDE)
     judge.accept(CANDIDATE, 6.0, 1.0)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_says_nothing_is_no_good_outcome_of_a_slice(restarted):
+    """Nobody waits for cancelled requests in a slice, nor counts them as good there when the block must be closed."""
+    judge = Judge(Budget())
+    spec = msgspec.structs.replace(SPEC, deadline_s=30.0, announced=True, overdue=Overdue.GOOD)
+    judge.register(WIDE, msgspec.structs.replace(spec, form=Form.SLICE), 0.0)
+    judge.register(CANDIDATE, spec, 0.0, slices=[WIDE])
+    judge.announce(CANDIDATE, 5.0, 100)
+    judge.accept(CANDIDATE, 5.0, 1.0, 4)
+    judge.accept_unscored(CANDIDATE, 5.0, 95)
+    judge.absorb(CANDIDATE, BlockRecord(0, unscored=1))
+    assert sum(judge.series(WIDE).timeline.pending[0].open_requests().values()) == 0
+    if restarted:
+        judge.restore(judge.state())
+    judge.advance(12.0)
+    assert [(one.evidence.number, one.bad) for one in map(judge.series, (CANDIDATE, WIDE))] == [(4, 4.0), (4, 4.0)]
 
 
 def test_only_slices_can_be_slices():
