@@ -230,8 +230,8 @@ def outcome_of(exchange: Exchange, kind: bytes, status: int, now: float) -> Ende
         attempts = tuple(
             [Attempt(one.pool, one.endpoint, one.status, one.failure, one.started_s, one.took_s) for one in tried]
         )
-    queue_s = exchange.admitted_at - exchange.queued_at if exchange.queued_at and exchange.admitted_at else 0.0
     started = exchange.admitted_at or now
+    queue_s = started - exchange.queued_at if exchange.queued_at else 0.0
     temperature = facts.sampling.temperature
     return Ended(
         kind,

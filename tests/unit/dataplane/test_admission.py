@@ -222,7 +222,9 @@ async def test_waiting_ends_at_the_deadline(make: Make, first: Upstream) -> None
     await gate.reached(1)
     reply = await plane.ask(CHAT)
     assert (reply.status, reply.code, reply.header["retry-after"]) == (429, "capacity_exceeded", "1")
-    assert (await plane.outcome()).kind.result == "shed"
+    outcome = await plane.outcome()
+    assert outcome.kind.result == "shed"
+    assert 0.1 <= outcome.queue_s <= outcome.total_s  # those who waited in vain waited longest
     writer.close()
 
 
@@ -235,7 +237,9 @@ async def test_a_client_that_leaves_the_queue_is_forgotten(make: Make, first: Up
     _, leaver = await plane.send(CHAT)
     await queued(plane, 1)
     leaver.close()
-    assert (await plane.outcome()).kind.result == "client_cancelled"
+    outcome = await plane.outcome()
+    assert outcome.kind.result == "client_cancelled"
+    assert 0.0 < outcome.queue_s <= outcome.total_s
     gate.open()
     async with asyncio.timeout(5):
         while plane.worker.admission.queued:
