@@ -241,10 +241,7 @@ class BucketFeed:
         latency = worth.latency_of(metric, outcome, attempt)
         late = latency is None and worth.late(metric, attempt.failure)
         value = self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
-        if one.shape is not Shape.SHARE:
-            self._book_plain(one, pool, second, value, outcome.request_id)
-        elif value is not None:
-            self._share(one, pool, second, bad=value > 0.0, conversation=outcome.conversation or outcome.request_id)
+        self._book(one, pool, second, value, outcome)
 
     def _share(self, one: Wanted, pool: str, second: int, *, bad: bool, conversation: str) -> None:
         first = self._first[one.name]

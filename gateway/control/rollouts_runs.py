@@ -145,6 +145,7 @@ class Run:
         """Begin a stage in the judge: lumps, fresh evidence, and for a new pool empty meters."""
         if effect.new_pool:
             self.join_slices(at_s)
+            self.feed.culprits.clear()  # requests of the pool before it was mended
         for one, key in self.series_keys():
             mine = key.pool == self.plan.candidate
             pair = one.shape is Shape.PAIR

@@ -159,6 +159,16 @@ def test_only_a_conversations_first_failure_counts_in_a_share(fed: Fed) -> None:
     assert fed.counts("errors.ratio") == {1.0: 1, 0.0: 1}
 
 
+def test_slow_requests_are_to_blame_for_a_share_of_slow_ones_too() -> None:
+    """Whoever is paged sees them, and only the candidate's."""
+    fed = Fed((Guard("ttft", "ttft", quantile=0.9, ratio=1.5, feed="vote", block_s=30.0),))
+    fed.feed.take_outcomes([paced(request("bf16", request_id=f"s{number}"), "bf16", 1.0) for number in range(200)])
+    for pool, seconds in (("int4", 9.0), ("int4", 0.1), ("bf16", 9.0)):
+        turn = with_fields(request(pool, request_id=f"{pool}-{seconds}"), at=AT + 40)
+        fed.feed.take_outcomes([paced(turn, pool, seconds)])
+    assert {name: list(ids) for name, ids in fed.feed.culprits.items()} == {"ttft.ratio": ["int4-9.0"]}
+
+
 def test_margins_become_differences_once_their_block_is_complete(fed: Fed) -> None:
     """Both arms' outcomes of the block."""
     fed.feed.take_checked(request("int4", request_id="a"), inspection(json=False), AT)

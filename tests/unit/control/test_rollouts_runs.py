@@ -1,5 +1,7 @@
 """One bucket as it runs: registration, how guards are asked, stage starts, silence, the record."""
 
+from collections import deque
+
 import msgspec
 import pytest
 
@@ -82,6 +84,16 @@ def test_lumps_are_granted_at_stage_starts_and_to_pairs_only_at_the_first_two() 
     errors = judge.series(SeriesKey("errors", "b", "int4")).meter.state().lumps
     assert sum(lump.amount for lump in errors) == pytest.approx(3 * STAGE_LUMP)
     assert judge.lumps_granted(AT) > 0.0
+
+
+def test_requests_to_blame_are_those_since_the_pool_is_new() -> None:
+    """An incident names what led to it, in earlier stages too, and nothing of before the pool was mended and reset."""
+    run = made(Judge(Budget()))
+    run.feed.culprits["errors"] = deque(["old"])
+    run.start_stage(StartStage(False, True), AT + 10)
+    assert run.feed.culprits == {"errors": deque(["old"])}
+    run.start_stage(StartStage(True, False), AT + 20)
+    assert run.feed.culprits == {}
 
 
 def test_a_stage_asks_only_what_it_feeds() -> None:
