@@ -13,7 +13,7 @@ from gateway.dataplane.board import ROWS, Board
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.forward import Forwarder
 from gateway.dataplane.identity import Caller
-from gateway.dataplane.quota import UNLIMITED, Quota, limited, too_long
+from gateway.dataplane.quota import UNLIMITED, Quota, limited, reset_s, too_long
 from gateway.errors import ApiError
 from gateway.model.enums import Result
 from gateway.model.table import Tenant
@@ -166,24 +166,20 @@ class Admission:
         board, wall, quota, size = self._board, exchange.wall_at, self._quota(row, caller), profile.prompt_tokens
         if quota.per_minute:
             requests, tokens = board.used(row, wall)
-            exchange.extra_fields = quota.told(exchange.extra_fields, requests + 1, tokens + size, wall)
-            if requests + 1 > quota.requests or tokens + size > quota.tokens:
-                raise self._over(quota, row, wall, requests, size)
+            over = requests + 1 > quota.requests or tokens + size > quota.tokens
+            if over and size <= quota.tokens:  # one answer names one time: that of ``Retry-After``
+                seconds = board.wait_s(row, wall, quota.requests - 1, quota.tokens - size)
+            else:
+                seconds = reset_s(wall)
+            exchange.extra_fields = quota.told(exchange.extra_fields, requests + 1, tokens + size, seconds)
+            if over:
+                raise _over(quota, requests, size, seconds)
         if 0 <= quota.inflight <= board.inflight(row):
             raise limited("requests in flight", quota.inflight, 1)
         exchange.tenant_row = row
         exchange.charged_tokens = size
         board.enter(row)
         board.charge(row, wall, 1, size)
-
-    def _over(self, quota: Quota, row: int, wall: float, requests: float, size: int) -> ApiError:
-        """Which limit of a minute stands against a request, and when it will have room."""
-        if size > quota.tokens:
-            return too_long(size, quota.tokens)
-        seconds = self._board.wait_s(row, wall, quota.requests - 1, quota.tokens - size)
-        if requests + 1 > quota.requests:
-            return limited("requests per minute", quota.requests, seconds)
-        return limited("tokens per minute", quota.tokens, seconds)
 
     def _quota(self, row: int, caller: Caller) -> Quota:
         """The caller's quota, made anew when another generation has changed who it is."""
@@ -195,6 +191,15 @@ class Admission:
     def _shed(self, exchange: Exchange, message: str) -> None:
         message += rolled_back_words(exchange.decision)
         exchange.refuse(ApiError(429, "capacity_exceeded", message, headers=(("Retry-After", "1"),)), Result.SHED)
+
+
+def _over(quota: Quota, requests: float, size: int, seconds: int) -> ApiError:
+    """Which limit of a minute stands against a request; there will be room in ``seconds``."""
+    if size > quota.tokens:
+        return too_long(size, quota.tokens)
+    if requests + 1 > quota.requests:
+        return limited("requests per minute", quota.requests, seconds)
+    return limited("tokens per minute", quota.tokens, seconds)
 
 
 def _pools(exchange: Exchange) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ Made once per caller and generation: what never changes about the x-ratelimit-* 
 
 from typing import Final
 
+from gateway.dataplane.board import FORGOTTEN_S
 from gateway.dataplane.identity import Caller
 from gateway.errors import ApiError
 
 UNLIMITED: Final = float("inf")
-_RESETS: Final = [b"%ds\r\n" % seconds for seconds in range(62)]
+_RESETS: Final = [b"%ds\r\n" % seconds for seconds in range(FORGOTTEN_S + 1)]
 
 
 class Quota:
@@ -31,9 +32,9 @@ class Quota:
         self._requests_told = _told_of(b"requests", self.requests)
         self._tokens_told = _told_of(b"tokens", self.tokens)
 
-    def told(self, before: bytes, requests: float, tokens: float, wall: float) -> bytes:
-        """Header lines, and behind them OpenAI's x-ratelimit-* lines; the reset is the end of the minute."""
-        reset = _RESETS[reset_s(wall)]
+    def told(self, before: bytes, requests: float, tokens: float, seconds: int) -> bytes:
+        """Header lines, and behind them OpenAI's x-ratelimit-* lines; the reset is ``seconds`` from now."""
+        reset = _RESETS[seconds]
         lines = before
         if self._requests_told:
             lines = b"%b%b%d\r\nx-ratelimit-reset-requests: %b" % (

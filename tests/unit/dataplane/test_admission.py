@@ -46,6 +46,7 @@ async def test_requests_per_minute(make: Make, first: Upstream) -> None:
     assert [reply.header["x-ratelimit-remaining-requests"] for reply in replies[:2]] == ["1", "0"]
     assert replies[2].code == "rate_limit_exceeded"
     assert 1 <= int(replies[2].header["retry-after"]) <= 120
+    assert replies[2].header["x-ratelimit-reset-requests"] == replies[2].header["retry-after"] + "s"
     assert (await plane.outcome(3)).kind.result == "rate_limited"
     assert (await plane.ask(CHAT)).status == 200  # somebody else's limit is somebody else's
 
@@ -68,6 +69,17 @@ async def test_tokens_per_minute_count_what_was_really_used(make: Make, first: U
     statuses = [(await plane.ask(CHAT, authorization=f"Bearer {KEY}")).status for _ in range(5)]
     # Each request really uses 9 tokens: three fit, and the fourth finds 27 used.
     assert statuses == [200, 200, 200, 429, 429]
+
+
+async def test_a_refusal_names_one_time(make: Make, first: Upstream) -> None:
+    """Of SDKs some wait for Retry-After and some for the reset: both say when the sliding minute has room again."""
+    plane = await make({"a": [first.url]}, tenants=limited(tokens_per_minute=30, requests_per_minute=100))
+    plane.worker.pipeline._wall = lambda: 6_050.0
+    replies = [await plane.ask(CHAT, authorization=f"Bearer {KEY}") for _ in range(4)]
+    assert [reply.header["x-ratelimit-reset-tokens"] for reply in replies[:3]] == ["11s"] * 3
+    header = replies[3].header
+    assert (replies[3].status, int(header["retry-after"]) > 11) == (429, True)
+    assert {header[f"x-ratelimit-reset-{what}"] for what in ("requests", "tokens")} == {header["retry-after"] + "s"}
 
 
 async def test_a_prompt_above_the_limit_is_not_told_to_wait(make: Make, first: Upstream) -> None:

@@ -13,24 +13,24 @@ def quota(**limits: float) -> Quota:
 
 def test_both_limits_are_told_with_what_is_left_and_when_they_begin_anew() -> None:
     """OpenAI's six lines, behind what was there before; nothing is left below zero."""
-    told = quota(requests_per_minute=60, tokens_per_minute=1000.5).told(b"A: b\r\n", 1.2, 2000.0, 119.5)
+    told = quota(requests_per_minute=60, tokens_per_minute=1000.5).told(b"A: b\r\n", 1.2, 2000.0, 120)
     assert told == (
         b"A: b\r\n"
         b"x-ratelimit-limit-requests: 60\r\n"
         b"x-ratelimit-remaining-requests: 58\r\n"
-        b"x-ratelimit-reset-requests: 1s\r\n"
+        b"x-ratelimit-reset-requests: 120s\r\n"
         b"x-ratelimit-limit-tokens: 1000\r\n"
         b"x-ratelimit-remaining-tokens: 0\r\n"
-        b"x-ratelimit-reset-tokens: 1s\r\n"
+        b"x-ratelimit-reset-tokens: 120s\r\n"
     )
 
 
 def test_a_limit_that_does_not_exist_is_not_told() -> None:
     """One of the two, or neither where only requests in flight are limited."""
-    assert b"requests" not in quota(tokens_per_minute=10).told(b"", 1, 1, 0.0)
-    assert b"tokens" not in quota(requests_per_minute=10).told(b"", 1, 1, 0.0)
+    assert b"requests" not in quota(tokens_per_minute=10).told(b"", 1, 1, 61)
+    assert b"tokens" not in quota(requests_per_minute=10).told(b"", 1, 1, 61)
     only = quota(inflight=3)
-    assert (only.told(b"x", 1, 1, 0.0), only.per_minute, only.inflight) == (b"x", False, 3)
+    assert (only.told(b"x", 1, 1, 61), only.per_minute, only.inflight) == (b"x", False, 3)
     assert quota().inflight == -1
 
 
