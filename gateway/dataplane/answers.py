@@ -17,6 +17,10 @@ ENDS_WITH_DONE: Final = frozenset({Api.CHAT, Api.COMPLETIONS})
 # What a pool says about itself or its framing; Date and framing are made anew, and Server is not ours to repeat.
 _NOT_FROM_POOL = HOP_BY_HOP | {b"date", b"server"}
 
+# What only the policy may say: which origins may read an answer, what is left of the caller's limits, what was decided.
+# A pool may be a gateway itself, and its limits are those of our key.
+_OURS: Final = (b"access-control-", b"x-ratelimit-", b"x-quantgate-")
+
 # What a client says that is meant for the gateway or for one connection. Cookies and credentials never leave it.
 _NOT_TO_POOL = HOP_BY_HOP | {
     b"host",
@@ -44,16 +48,13 @@ def error_fields(error: ApiError) -> bytes:
 
 
 def fields_to_client(headers: Headers, *, sse: bool) -> bytes:
-    """A pool's fields as header lines for the client, without hop-by-hop, framing, Date and Server.
-
-    Which origins may read an answer is the policy's to say, so a pool's own CORS fields never get through.
-    """
+    """A pool's fields as header lines for the client, without hop-by-hop, framing, Date, Server and ours."""
     dropped = _NOT_FROM_POOL
     lines = []
     for name, value in headers:
         if name == b"connection":
             dropped = dropped | named_by_connection(headers)
-        if name in dropped or name.startswith(b"access-control-"):
+        if name in dropped or name.startswith(_OURS):
             continue
         if sse and name in (b"cache-control", b"x-accel-buffering"):
             continue

@@ -36,7 +36,7 @@ def test_no_arrangement_of_fields_leaks(headers: list[tuple[bytes, bytes]]) -> N
 
 
 def test_a_pools_fields_for_the_client() -> None:
-    """Framing, Date, Server, CORS and what Connection names are dropped; repeated fields stay repeated."""
+    """Framing, Date, Server, what Connection names and what is ours to say are dropped; repeated fields stay so."""
     headers = [
         (b"date", b"d"),
         (b"server", b"s"),
@@ -44,6 +44,8 @@ def test_a_pools_fields_for_the_client() -> None:
         (b"connection", b"x-gone"),
         (b"x-gone", b"1"),
         (b"access-control-allow-origin", b"*"),
+        (b"x-ratelimit-remaining-requests", b"9999"),
+        (b"x-quantgate-pool", b"inner"),
         (b"set-cookie", b"a"),
         (b"set-cookie", b"b"),
         (b"cache-control", b"public"),
