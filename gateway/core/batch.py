@@ -52,7 +52,6 @@ class Batch(NamedTuple):
     bytes_out: Sequence[int]
     temperature: Sequence[float]
     conversation: list[str]
-    pending_calls: list[tuple[str, ...]]
     capture: list[Capture | None]
     trace_id: list[str]
     started_s: Sequence[float]
@@ -88,7 +87,7 @@ _DECODER = msgspec.msgpack.Decoder(Columns)
 _KIND_DECODER = msgspec.msgpack.Decoder(Kind)
 _FIELDS = Outcome.__struct_fields__
 # What a message holds in a form of its own: by place, or as places among the kinds.
-_PARTIAL = ("kinds", "kind", "attempts", "pending_calls", "capture")
+_PARTIAL = ("kinds", "kind", "attempts", "capture")
 _CODES: dict[Any, str] = {list[float]: "d", list[int]: "q", list[str]: ""}
 # What it holds as whole columns: the array's code, none for texts.
 _WHOLE = {field.name: _CODES[field.type] for field in msgspec.structs.fields(Columns) if field.name not in _PARTIAL}
@@ -114,7 +113,6 @@ class Kinds:
         whole: dict[str, Any] = {name: array(code) if code else [] for name, code in _WHOLE.items()}
         kind: list[Kind] = []
         attempts: list[tuple[Attempt, ...] | None] = []
-        pending_calls: list[tuple[str, ...]] = []
         capture: list[Capture | None] = []
         for message in messages:
             arrived = _DECODER.decode(message)
@@ -128,11 +126,10 @@ class Kinds:
             try:
                 kind += map(met.__getitem__, arrived.kind)
                 attempts += _spread(arrived.attempts, None, number)
-                pending_calls += _spread(arrived.pending_calls, (), number)
                 capture += _spread(arrived.capture, None, number)
             except IndexError:
                 raise msgspec.ValidationError("a place beyond the outcomes") from None
-        given: Any = {"attempts": attempts, "pending_calls": pending_calls, "capture": capture, **whole}
+        given: Any = {"attempts": attempts, "capture": capture, **whole}
         return _timed(Batch(kind=kind, per_token_s=[], **given))
 
     def _meet(self, key: bytes) -> Kind:

@@ -22,6 +22,7 @@ OTHER: Final = "other"
 """Bucket label of everything over ``Classifier.bucket_most``."""
 
 _MEMO_MOST: Final = 4_096
+_TOOLS_CHARS_MOST: Final = 4_096  # of all names of a list
 _TOOLS_MEMO_MOST: Final = 64  # longer tool lists are evaluated each time rather than kept alive
 _NAME_MOST: Final = 128
 _MATCH_SCORE: Final = 60
@@ -212,7 +213,11 @@ def _privilege(table: Table, tools: tuple[str, ...], tenant: Tenant | None) -> s
             if found == Privilege.HIGH.value:
                 break
     if len(tools) <= _TOOLS_MEMO_MOST and len(table.memo) < _MEMO_MOST:
-        table.memo[key] = highest
+        chars = 0  # names are the client's text: what is remembered must not grow with what it sends
+        for tool in tools:
+            chars += len(tool)
+        if chars <= _TOOLS_CHARS_MOST:
+            table.memo[key] = highest
     return highest
 
 

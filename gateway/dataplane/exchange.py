@@ -15,6 +15,7 @@ from gateway.dataplane.fleet import EndpointView, Generation
 from gateway.dataplane.identity import Caller
 from gateway.dataplane.known import Known
 from gateway.dataplane.outcomes import Ended, Tried
+from gateway.dataplane.sizing import Sizes
 from gateway.errors import ApiError
 from gateway.model.decision import Decision
 from gateway.model.enums import Api, Result
@@ -98,6 +99,7 @@ class Exchange(Due):
         "relay",
         "request",
         "request_id",
+        "sizes",
         "started_at",
         "strips_usage",
         "tenant_row",
@@ -149,6 +151,7 @@ class Exchange(Due):
         self.content_at = self.content_last_at = 0.0
         self.longest_gap_s = -1.0
         self.estimate: Estimate | None = None
+        self.sizes: Sizes | None = None  # which the estimate was made by
         self.events = 0
         self.admitted = False  # counts against the worker's own limit
         self.tenant_row = -1
@@ -255,7 +258,6 @@ def outcome_of(exchange: Exchange, kind: bytes, status: int, now: float) -> Ende
         exchange.connection.bytes_out,
         temperature if temperature is not None else -1.0,
         exchange.conversation.hex(),
-        facts.pending_calls,
         _capture_of(exchange),
         exchange.trace_id,
     )

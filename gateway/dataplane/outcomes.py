@@ -51,7 +51,6 @@ class Ended:
         "kind",
         "longest_gap_s",
         "overhead_s",
-        "pending_calls",
         "prompt_tokens",
         "prompt_tokens_estimated",
         "queue_s",
@@ -87,7 +86,6 @@ class Ended:
         bytes_out: int,
         temperature: float,
         conversation: str,
-        pending_calls: tuple[str, ...],
         capture: Capture | None,
         trace_id: str,
     ) -> None:
@@ -110,7 +108,6 @@ class Ended:
         self.bytes_in, self.bytes_out = bytes_in, bytes_out
         self.temperature = temperature
         self.conversation = conversation
-        self.pending_calls = pending_calls
         self.capture = capture
         self.trace_id = trace_id
 
@@ -157,7 +154,6 @@ class OutcomeBuffer:
         self._conversation: list[str] = []
         self._trace_id: list[str] = []
         self._attempts: dict[int, tuple[Attempt, ...]] = {}
-        self._pending_calls: dict[int, tuple[str, ...]] = {}
         self._capture: dict[int, Capture] = {}
 
     def __len__(self) -> int:
@@ -173,8 +169,6 @@ class OutcomeBuffer:
             self._keep(place, ended.capture)
         if ended.attempts is not None:
             self._attempts[place] = ended.attempts
-        if ended.pending_calls:
-            self._pending_calls[place] = ended.pending_calls
         number = self._kinds.get(ended.kind, -1)
         if number < 0:
             number = len(self._kinds)
@@ -253,6 +247,5 @@ class OutcomeBuffer:
             self._conversation,
             self._trace_id,
             self._attempts,
-            self._pending_calls,
             self._capture,
         )

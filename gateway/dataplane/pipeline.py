@@ -205,6 +205,7 @@ class Pipeline:
         facts = exchange.facts = reading.facts
         exchange.conversation = caller.conversation(facts.conversation)
         model = table.names.get(facts.model, ("", None))[0]
+        exchange.sizes = sizes
         estimate = exchange.estimate = self._sizing.estimate(sizes, model, reading)
         at_least = None
         if facts.turns > 1:
@@ -286,9 +287,15 @@ class Pipeline:
         profile = exchange.profile
         if result is _OK and profile is not None:
             usage = exchange.usage
-            if usage.prompt_tokens > 0 and exchange.estimate is not None:
+            estimate, sizes = exchange.estimate, exchange.sizes
+            if usage.prompt_tokens > 0 and estimate is not None and sizes is not None:
                 self._sizing.learn(
-                    profile.model, exchange.facts, exchange.estimate, usage.prompt_tokens, usage.cached_tokens
+                    sizes,
+                    profile.model,
+                    exchange.facts,
+                    estimate,
+                    reported=usage.prompt_tokens,
+                    cached=usage.cached_tokens,
                 )
             if exchange.conversation and exchange.attempts:
                 generation = exchange.generation

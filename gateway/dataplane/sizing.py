@@ -11,6 +11,7 @@ from gateway.model.facts import Facts, Reading
 from gateway.model.table import Table
 from gateway.policy.tokenizer_files import load_tokenizer
 
+_CORRECTIONS_MOST: Final = 4_096
 UNKNOWN: Final = ("bytes", "")  # for a model that the table does not know: its request is refused a moment later
 
 
@@ -29,12 +30,16 @@ class Sizes:
 
 
 class Sizing:
-    """Corrections per model; they outlive generations, because tokenizers do."""
+    """Corrections per model and tokenizer; they outlive generations, because tokenizers do.
+
+    What was learnt of one tokenizer says nothing of another: applied to it, prompts would look a few times too short
+    or too long after a reload, on the wrong side of length constraints.
+    """
 
     __slots__ = ("_corrections", "_unknown")
 
     def __init__(self) -> None:
-        self._corrections: dict[str, Correction] = {}
+        self._corrections: dict[tuple[str, Tokenizer], Correction] = {}
         self._unknown = load_tokenizer(UNKNOWN)
 
     def estimate(self, sizes: Sizes, model: str, reading: Reading) -> Estimate:
@@ -48,22 +53,26 @@ class Sizing:
             default_output_tokens=sizes.default_output,
         )
 
-    def learn(self, model: str, facts: Facts, estimate: Estimate, reported: int, cached: int) -> None:
-        """A runtime reported what a prompt of this model really had.
+    def learn(self, sizes: Sizes, model: str, facts: Facts, estimate: Estimate, *, reported: int, cached: int) -> None:
+        """A runtime reported what a prompt of this model really had; ``sizes`` are those that it was estimated by.
 
         Only text teaches: what a template makes of tools (some leave them out), and what images and audio come to, says
         nothing about the tokenizer, and must not make the next long text look short.
         """
         if facts.tools or facts.images or facts.audio:
             return
-        correction = self._corrections.get(model)
+        tokenizer = sizes.tokenizers.get(model)
+        correction = self._corrections.get((model, tokenizer)) if tokenizer is not None else None
         if correction is not None:
             correction.observe(estimate, reported, cached)
 
     def _correction(self, model: str, sizes: Sizes) -> Correction:
-        correction = self._corrections.get(model)
+        tokenizer = sizes.tokenizers.get(model)
+        if tokenizer is None:
+            return Correction.fresh(UNKNOWN)
+        correction = self._corrections.get((model, tokenizer))
         if correction is None:
-            correction = Correction.fresh(sizes.specs.get(model, UNKNOWN))
-            if model in sizes.specs:
-                self._corrections[model] = correction
+            if len(self._corrections) >= _CORRECTIONS_MOST:
+                self._corrections.clear()  # tokenizer files that are replaced for ever
+            correction = self._corrections[model, tokenizer] = Correction.fresh(sizes.specs[model])
         return correction

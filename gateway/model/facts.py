@@ -46,7 +46,7 @@ class Facts:
     ``conversation`` is a stable digest of the explicit session hint, else of the first messages; never of a request id.
     ``session`` tells whether that hint was explicit. ``usage_in_stream``: what ``stream_options.include_usage`` said.
     ``tools`` are the declared tool names in order; ``forced_tool`` the one named by tool_choice.
-    ``pending_calls`` are the tool_call_ids that the request's last messages answer. ``longest_bytes``: of several
+    ``longest_bytes``: of several
     independent inputs (embeddings, rerank, prompt arrays) the largest, which alone must fit the context; 0 = all
     text is one context.
     """
@@ -62,7 +62,6 @@ class Facts:
     tools: Final[tuple[str, ...]]
     tool_use: Final[ToolUse]
     forced_tool: Final[str | None]
-    pending_calls: Final[tuple[str, ...]]
     structured: Final[Structured]
     sampling: Final[Sampling]
     images: Final[int]
@@ -89,7 +88,6 @@ class Facts:
         tools: tuple[str, ...] = (),
         tool_use: ToolUse = ToolUse.NONE,
         forced_tool: str | None = None,
-        pending_calls: tuple[str, ...] = (),
         structured: Structured = Structured.NONE,
         sampling: Sampling = PLAIN,
         images: int = 0,
@@ -114,7 +112,6 @@ class Facts:
         self.tools = tools
         self.tool_use = tool_use
         self.forced_tool = forced_tool
-        self.pending_calls = pending_calls
         self.structured = structured
         self.sampling = sampling
         self.images = images

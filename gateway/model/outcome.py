@@ -98,7 +98,6 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     bytes_out: int
     temperature: float
     conversation: str  # hex digest, joins turns; carries no text
-    pending_calls: tuple[str, ...]
     capture: Capture | None
     trace_id: str
 
@@ -135,5 +134,4 @@ class Columns(msgspec.Struct, array_like=True, gc=False):
     conversation: list[str]
     trace_id: list[str]
     attempts: dict[int, tuple[Attempt, ...]]
-    pending_calls: dict[int, tuple[str, ...]]
     capture: dict[int, Capture]

@@ -16,6 +16,7 @@ from gateway.policy.schema.rules import Classify, ToolNames
 # The words of ``buckets.by`` that are not the name of a profile's field.
 BUCKET_ATTRIBUTES = {"tools": "privilege"}
 _REMEMBERED_MOST = 4096
+_NAME_MOST_CHARS = 256  # names are the client's text: what is remembered must not grow with what it sends
 
 
 def classifier_of(classify: Classify) -> Classifier:
@@ -73,7 +74,9 @@ def privilege_of(names: ToolNames) -> Callable[[str, Tenant | None], str]:
         if found is None:
             if len(remembered) >= _REMEMBERED_MOST:
                 remembered.clear()
-            found = remembered[key] = judge(*key)
+            found = judge(*key)
+            if len(tool) <= _NAME_MOST_CHARS:
+                remembered[key] = found
         return found
 
     return privilege

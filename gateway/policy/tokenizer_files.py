@@ -50,6 +50,9 @@ class _Bytes:
         return len(text.encode("utf-8", "surrogatepass"))
 
 
+_BYTES = _Bytes()
+
+
 def load_tokenizer(spec: tuple[str, str], folder: Path = Path()) -> Tokenizer:
     """The tokenizer of ``spec``; paths are relative to ``folder``, the policy's own. Loaded once per process.
 
@@ -58,7 +61,7 @@ def load_tokenizer(spec: tuple[str, str], folder: Path = Path()) -> Tokenizer:
     """
     kind, name = spec
     if kind == "bytes":
-        return _Bytes()
+        return _BYTES
     if kind == "tiktoken":
         if name not in _BUNDLED:
             known = ", ".join(sorted(_BUNDLED))

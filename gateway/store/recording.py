@@ -68,7 +68,7 @@ class RequestRows(Collection[RequestRow]):
     def __init__(self, batch: Batch, kinds: list[KindRow]) -> None:
         self.kinds = kinds
         self.newest = max(batch.at, default=0.0)
-        self._batch = batch._replace(capture=[], pending_calls=[])
+        self._batch = batch._replace(capture=[])
 
     def __len__(self) -> int:
         return len(self.kinds)

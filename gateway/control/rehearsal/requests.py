@@ -37,7 +37,7 @@ _KIND = Kind(
 _TEMPLATE = Outcome(
     kind=_KIND, request_id="", at=0.0, attempts=(), queue_s=0.0, overhead_s=0.0, ttft_s=0.1, first_to_last_s=1.0,
     longest_gap_s=0.02, total_s=1.1, prompt_tokens_estimated=100, prompt_tokens=100, cached_tokens=0,
-    completion_tokens=101, events=101, bytes_in=400, bytes_out=4000, temperature=1.0, conversation="", pending_calls=(),
+    completion_tokens=101, events=101, bytes_in=400, bytes_out=4000, temperature=1.0, conversation="",
     capture=None, trace_id="",
 )  # fmt: skip
 

@@ -68,9 +68,7 @@ def _answer(message: Json, index: int, thread: Thread) -> None:
     """A tool's result: while these are the last messages, the request is in a tool loop."""
     thread.loop = True
     call = message.get("tool_call_id")
-    if type(call) is str:
-        thread.pending.append(call)
-    elif call is not None:
+    if call is not None and type(call) is not str:
         raise wrong(f"messages[{index}].tool_call_id", "a string")
 
 

@@ -16,7 +16,7 @@ _AUDIO: Final = frozenset(("input_audio", "audio_url", "audio"))
 class Thread:
     """What one pass over ``messages`` finds."""
 
-    __slots__ = ("audio", "first", "images", "last", "loop", "parts", "pending", "system", "turns")
+    __slots__ = ("audio", "first", "images", "last", "loop", "parts", "system", "turns")
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -26,7 +26,6 @@ class Thread:
         self.turns = 0
         self.images = 0
         self.audio = False
-        self.pending: list[str] = []
         self.loop = False
 
     def say(self, text: str) -> None:
@@ -39,7 +38,6 @@ class Thread:
     def rest(self) -> None:
         """A message that is no tool result ends what came before it as a tool loop."""
         self.loop = False
-        self.pending.clear()
 
 
 def blocks(content: Any, param: str, thread: Thread) -> str:

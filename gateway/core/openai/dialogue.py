@@ -53,7 +53,6 @@ def reading_of(
         declared,
         tools.use_of(declared, forced, thread.loop),
         name,
-        tuple(thread.pending),
         structured,
         output.sampling_of(body),
         thread.images,

@@ -73,9 +73,6 @@ def _tool_blocks(content: list[Any], param: str, thread: Thread) -> None:
         kind = block.get("type") if type(block) is dict else None
         if kind == "tool_result":
             thread.loop = True
-            call = block.get("tool_use_id")
-            if type(call) is str:
-                thread.pending.append(call)
             result = block.get("content")
             if type(result) is str:
                 thread.parts.append(result)

@@ -73,9 +73,6 @@ def _item(item: Json, param: str, thread: Thread) -> None:
         raise wrong(f"{param}.type", "a string")
     if kind is not None and kind.endswith("_call_output"):
         thread.loop = True
-        call = item.get("call_id")
-        if type(call) is str:
-            thread.pending.append(call)
         _said(item.get("output"), f"{param}.output", thread)
         return
     if thread.loop:

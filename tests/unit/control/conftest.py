@@ -129,7 +129,6 @@ BASE = Outcome(
     bytes_out=2000,
     temperature=0.7,
     conversation="ab" * 16,
-    pending_calls=(),
     capture=None,
     trace_id="",
 )

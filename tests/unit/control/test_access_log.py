@@ -13,7 +13,7 @@ from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 from tests.unit.control.exchanges import batch
 
 # What an outcome holds that a line leaves out on purpose.
-LEFT_OUT = {"kind", "capture", "pending_calls", "temperature"}
+LEFT_OUT = {"kind", "capture", "temperature"}
 RENAMED = {
     "queue_s": "queue_ms",
     "overhead_s": "overhead_ms",
@@ -105,7 +105,7 @@ def test_the_attempt_that_answered_is_told_as_any_other(outcome, endpoint):
 def test_no_captured_text_and_no_tool_call_id_is_written(outcome):
     """A capture for the quality checks passes through the same record and must not reach the log."""
     texts = Capture(b"SECRET PROMPT", b"SECRET", False)
-    assert b"SECRET" not in text_of(outcome(capture=texts, pending_calls=("call-SECRET",)))
+    assert b"SECRET" not in text_of(outcome(capture=texts))
 
 
 def test_a_made_up_model_name_is_cut(outcome):

@@ -349,3 +349,17 @@ def test_buckets_are_bounded() -> None:
     assert labels == ["m0", "m1", "m2"] + [OTHER] * 6
     assert profile(policy, model="m1").bucket == "m1"
     assert len(policy.buckets) == 3
+
+
+def test_long_tool_names_are_judged_and_forgotten() -> None:
+    """What is remembered for all requests of a table does not grow with what a client sends."""
+    policy = table()
+    known = len(policy.memo)
+    for tools in (("x" * 5_000,), tuple("n" * 100 + str(number) for number in range(60))):
+        assert profile(policy, tools=tools).privilege == profile(policy, tools=("short",)).privilege
+    assert [key for key in policy.memo if isinstance(key, tuple) and any(map(_long, key))] == []
+    assert len(policy.memo) <= known + 3
+
+
+def _long(part: object) -> bool:
+    return isinstance(part, tuple) and sum(map(len, map(str, part))) > 4_096

@@ -1,5 +1,6 @@
 """The part of the policy that makes profiles."""
 
+import tracemalloc
 from typing import Any
 
 from gateway.model.table import Tenant, marks_of
@@ -24,6 +25,18 @@ def test_remembered_privileges_are_bounded() -> None:
     """A client that invents tool names does not fill the memory, and is still judged right."""
     privilege = privilege_of(ToolNames(privileged=["pay_*"]))
     assert {privilege(f"pay_{n}", None) for n in range(10_000)} == {"high"}
+
+
+def test_long_names_are_judged_and_forgotten() -> None:
+    """Names are the client's text, and a worker must not keep megabytes of it."""
+    privilege = privilege_of(ToolNames(privileged=["pay_*"]))
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            assert privilege(f"pay_{number}" + "x" * 1_000_000, None) == "high"
+        assert tracemalloc.get_traced_memory()[0] < 3_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_without_patterns_every_tool_is_low() -> None:

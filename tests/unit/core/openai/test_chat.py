@@ -68,7 +68,6 @@ def test_every_fact_in_its_place() -> None:
         "tools": ("f",),
         "tool_use": ToolUse.LOOP,
         "forced_tool": "f",
-        "pending_calls": ("c0",),
         "structured": Structured.JSON_OBJECT,
         "sampling": Sampling(seed=True, temperature=0.5, top_p=0.9, n=2, logprobs=True),
         "images": 1,
@@ -133,19 +132,18 @@ def test_assistant_without_content_is_valid(assistant: dict[str, Any]) -> None:
     """Null or absent content beside tool calls is an ordinary request (B42), as are empty arguments (B32)."""
     facts = chat([*HI, assistant, {"role": "tool", "tool_call_id": "c0", "content": "1"}]).facts
     assert facts.tool_use is ToolUse.LOOP
-    assert facts.pending_calls == ("c0",)
 
 
-def test_only_trailing_results_are_pending() -> None:
+def test_only_trailing_results_make_a_loop() -> None:
     """A tool loop lasts while tool results are the last messages."""
     results = [{"role": "tool", "tool_call_id": call, "content": "1"} for call in ("a", "b")]
-    assert chat([*HI, *results]).facts.pending_calls == ("a", "b")
+    assert chat([*HI, *results]).facts.tool_use is ToolUse.LOOP
     over = chat([*HI, *results, {"role": "user", "content": "thanks"}]).facts
-    assert (over.pending_calls, over.tool_use) == ((), ToolUse.NONE)
+    assert over.tool_use is ToolUse.NONE
     again = chat([*HI, *results, {"role": "assistant", "tool_calls": [CALL]}, results[1]]).facts
-    assert again.pending_calls == ("b",)
+    assert again.tool_use is ToolUse.LOOP
     unnamed = chat([*HI, {"role": "tool", "content": "1"}]).facts
-    assert (unnamed.pending_calls, unnamed.tool_use) == ((), ToolUse.LOOP)
+    assert unnamed.tool_use is ToolUse.LOOP
     assert chat([*HI, {"role": "function", "name": "f", "content": "1"}]).facts.tool_use is ToolUse.LOOP
 
 

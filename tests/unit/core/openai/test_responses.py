@@ -46,14 +46,14 @@ def test_items() -> None:
     )
     facts = reading.facts
     assert (reading.texts.system, reading.texts.user) == ("Rules.", "look")
-    assert (facts.tool_use, facts.pending_calls, facts.images, facts.tools) == (ToolUse.LOOP, ("c1",), 1, ("f",))
+    assert (facts.tool_use, facts.images, facts.tools) == (ToolUse.LOOP, 1, ("f",))
     assert reading.texts.parts[:5] == ("Rules.", "look", "f", "{}", "42")
 
 
 def test_custom_tool_output_and_the_end_of_a_loop() -> None:
     """Any kind of call output keeps the loop; a message after it ends it."""
     output = {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "x"}]}
-    assert responses([*HI, output]).facts.pending_calls == ("c2",)
+    assert responses([*HI, output]).facts.tool_use is ToolUse.LOOP
     assert responses([*HI, output, *HI]).facts.tool_use is ToolUse.NONE
 
 
@@ -122,4 +122,4 @@ def test_odd_but_harmless_shapes() -> None:
         [{"role": "user"}, {"type": "item_reference", "id": "x"}, {"role": None}, {"type": "function_call_output"}]
     )
     assert reading.texts.parts == ()
-    assert (reading.facts.tool_use, reading.facts.pending_calls) == (ToolUse.LOOP, ())
+    assert reading.facts.tool_use is ToolUse.LOOP
