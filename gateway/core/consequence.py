@@ -123,7 +123,8 @@ class Tracker:
     def __init__(self, most: int = 100_000, remember_s: float = 1800.0) -> None:
         self._most = most
         self._remember_s = remember_s
-        self._calls: OrderedDict[tuple[str, str], Subject] = OrderedDict()
+        # By conversation too: some runtimes number calls anew in each, such as functions.search:0.
+        self._calls: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
         self._last_calls: OrderedDict[tuple[str, str], tuple[frozenset[bytes], float]] = OrderedDict()
         self._questions: OrderedDict[tuple[str, str], tuple[bytes, Subject]] = OrderedDict()
 
@@ -132,13 +133,17 @@ class Tracker:
         self._most, self._remember_s = most, remember_s
 
     def see(self, subject: Subject, conversation: str, seen: Trace) -> list[Consequence]:
-        """Take one exchange in order of time; what it tells about earlier ones, and about itself."""
-        found = [
-            Consequence(Kind.TOOL_ERROR, earlier)
-            for result in seen.results
-            if (earlier := self._take(subject.tenant, result.id, subject.at)) is not None and result.failed
-        ]
+        """Take one exchange in order of time; what it tells about earlier ones, and about itself.
+
+        Each kind once of one earlier answer: however many of its parallel calls failed, it was one bad turn.
+        """
         key = (subject.tenant, conversation)
+        failed: dict[str, Subject] = {}
+        for result in seen.results:
+            earlier = self._take((*key, result.id), subject.at)
+            if earlier is not None and result.failed:
+                failed[earlier.request_id] = earlier
+        found = [Consequence(Kind.TOOL_ERROR, earlier) for earlier in failed.values()]
         if seen.question and seen.dialogue and conversation:
             asked = self._questions.get(key)
             if asked is not None and asked[0] == seen.question and 0.0 <= subject.at - asked[1].at <= RE_ASK_S:
@@ -153,17 +158,17 @@ class Tracker:
             self._put(self._last_calls, key, (digests, subject.at))
         for call in seen.calls:
             if call.id:
-                self._put(self._calls, (subject.tenant, call.id), subject)
+                self._put(self._calls, (*key, call.id), subject)
         return found
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._questions) + len(self._last_calls)
 
-    def _take(self, tenant: str, call_id: str, at: float) -> Subject | None:
-        subject = self._calls.pop((tenant, call_id), None)
+    def _take(self, key: tuple[str, str, str], at: float) -> Subject | None:
+        subject = self._calls.pop(key, None)
         return subject if subject is not None and at - subject.at <= self._remember_s else None
 
-    def _put(self, memory: "OrderedDict[tuple[str, str], Any]", key: tuple[str, str], value: Any) -> None:
+    def _put(self, memory: "OrderedDict[Any, Any]", key: tuple[str, ...], value: Any) -> None:
         memory[key] = value
         memory.move_to_end(key)
         while len(memory) > self._most:

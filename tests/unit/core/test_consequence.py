@@ -27,10 +27,32 @@ def test_a_failed_tool_counts_against_the_answer_that_asked_for_it() -> None:
     tracker = Tracker()
     tracker.see(subject("r1"), "c", trace({"messages": []}, called(("t1", "f", "{}"))))
     other = Subject("x", 1.0, "other-tenant", "b", "p")
-    assert tracker.see(other, "d", Trace(results=(Result("t1", True),))) == []
+    assert tracker.see(other, "c", Trace(results=(Result("t1", True),))) == []
     after = Trace(results=(Result("t1", True),))
     assert kinds(tracker.see(subject("r2", 1.0, "bf16"), "c", after)) == [(Kind.TOOL_ERROR, "r1")]
     assert tracker.see(subject("r3", 2.0), "c", after) == []
+
+
+def test_parallel_calls_that_failed_are_one_bad_turn() -> None:
+    """Of each answer that made some, whether the rest worked or not; and each of them is told once."""
+    tracker = Tracker()
+    tracker.see(subject("r1"), "c", Trace(calls=tuple(Call(f"a{number}", b"") for number in range(45))))
+    tracker.see(subject("r2"), "c", Trace(calls=(Call("b", b""),)))
+    names = [*(f"a{number}" for number in range(45)), "b"]
+    results = tuple(Result(name, name != "a44") for name in names)
+    found = tracker.see(subject("r3", 1.0), "c", Trace(results=results))
+    assert kinds(found) == [(Kind.TOOL_ERROR, "r1"), (Kind.TOOL_ERROR, "r2")]
+    assert tracker.see(subject("r4", 2.0), "c", Trace(results=results)) == []
+
+
+def test_equal_ids_of_calls_in_two_conversations_are_two_calls() -> None:
+    """Runtimes that number a conversation's calls give the same ids in each."""
+    tracker = Tracker()
+    call = Trace(calls=(Call("functions.search:0", b""),))
+    for name in ("mine", "other"):
+        tracker.see(subject(name), f"talk of {name}", call)
+    found = tracker.see(subject("r", 1.0), "talk of mine", Trace(results=(Result("functions.search:0", True),)))
+    assert kinds(found) == [(Kind.TOOL_ERROR, "mine")]
 
 
 def test_a_tool_that_worked_is_no_consequence() -> None:
