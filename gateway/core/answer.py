@@ -116,7 +116,9 @@ def is_content(event: Json) -> bool:
         block = event.get("content_block")
         return type(block) is dict and (block.get("type") == "tool_use" or bool(block.get("text")))
     if kind.endswith(".delta"):
-        return bool(delta)
+        return bool(delta) or bool(event.get("audio"))
+    if kind == "transcript.text.segment":
+        return bool(event.get("text"))
     if kind == "response.output_item.added":
         item = event.get("item")
         return type(item) is dict and str(item.get("type")).endswith("_call")

@@ -45,12 +45,15 @@ _HELD_MOST: Final = TAIL_BYTES + 2_048
 _HEAD: Final = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
 _USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
 _BLANK_ENDS = (b"\n\n", b"\n\r\n", b"\n\r", b"\r\r", b"\r\r\n")  # every pair of line ends; CR LF is one
-# Events that end a stream which names its events, and what they say when their own data is too long to keep.
+_TYPE = re.compile(rb'"type"\s*:\s*"([a-z_.]{1,40})"')
+# Events that end a stream, by their name or by ``type``, and what they say when their own data is too long to keep.
 _FINAL_NAMES = {
     "message_stop": "",
     "response.completed": "stop",
     "response.incomplete": "length",
     "response.failed": "error",
+    "speech.audio.done": "",
+    "transcript.text.done": "",
 }
 
 
@@ -60,7 +63,7 @@ class Scanner:
 
     __slots__ = (
         *("bytes", "content", "error", "events", "one_event"),
-        *("_buffer", "_clean", "_cr", "_data", "_final", "_held", "_line", "_reason", "_tail", "_usage"),
+        *("_buffer", "_clean", "_cr", "_cut", "_data", "_final", "_held", "_line", "_reason", "_tail", "_usage"),
     )
 
     def __init__(self) -> None:
@@ -71,6 +74,7 @@ class Scanner:
         self.error: Json | None = None
         self._tail: list[bytes] = []
         self._held = 0
+        self._cut = b""  # head of the line that the tail begins in
         # Counting: at a line's start in a block without data so far | head of the unfinished line | after a CR.
         self._clean = True
         self._line = b""
@@ -89,7 +93,9 @@ class Scanner:
         self._tail.append(data)
         held = self._held + size
         if held > _HELD_MOST:
-            kept = b"".join(self._tail)[-TAIL_BYTES:]
+            whole = b"".join(self._tail)
+            self._cut = self._cut_line(whole)
+            kept = whole[-TAIL_BYTES:]
             self._tail = [kept]
             held = len(kept)
         self._held = held
@@ -122,18 +128,28 @@ class Scanner:
 
     def info(self) -> AnswerInfo:
         """What the stream said about itself up to here. Parses at most ``TAIL_BYTES``."""
-        tail = b"".join(self._tail)[-TAIL_BYTES:]
+        held = b"".join(self._tail)
+        tail = held[-TAIL_BYTES:]
         found = finish_info(tail, whole=self.bytes <= TAIL_BYTES)
+        final = self._final
+        if not found.done and final not in _FINAL_NAMES and self.bytes > TAIL_BYTES:
+            final = _final_type(self._cut_line(held), tail)
         # The Messages API tells the prompt's size at the start and the completion's at the end.
         prompt, cached, completion = self._usage or (-1, -1, -1)
         return AnswerInfo(
             found.prompt_tokens if found.prompt_tokens >= 0 else prompt,
             found.cached_tokens if found.cached_tokens >= 0 else cached,
             found.completion_tokens if found.completion_tokens >= 0 else completion,
-            found.finish_reason or self._reason or _FINAL_NAMES.get(self._final, ""),
+            found.finish_reason or self._reason or _FINAL_NAMES.get(final, ""),
             found.error or self.error,
-            found.done or self._final in _FINAL_NAMES,
+            found.done or final in _FINAL_NAMES,
         )
+
+    def _cut_line(self, held: bytes) -> bytes:
+        """The head of the line in which the tail of these last bytes begins."""
+        end = len(held) - TAIL_BYTES
+        at = max(held.rfind(b"\n", 0, end), held.rfind(b"\r", 0, end)) + 1
+        return held[at : at + _HEAD] if at or self.bytes == len(held) else self._cut
 
     def _count(self, data: bytes) -> int:
         """Line by line, for whatever the quick way does not prove."""
@@ -196,6 +212,16 @@ class Scanner:
         self._usage = usage_of(event) or self._usage
         self._reason = finish_of(event) or self._reason
         self.content = is_content(event)
+
+
+def _final_type(head: bytes, tail: bytes) -> str:
+    """The final ``type`` of an event whose line began with ``head`` and is cut by the tail, where it has one: it stands
+    first or behind the text. (Quotes inside JSON strings are escaped, so a text can never look like it.)"""
+    for found in (*_TYPE.findall(head), *_TYPE.findall(tail[: max(after_first_line(tail), 0)])):
+        kind: str = found.decode()
+        if kind in _FINAL_NAMES:
+            return kind
+    return ""
 
 
 def finish_info(tail: bytes, *, whole: bool = False) -> AnswerInfo:

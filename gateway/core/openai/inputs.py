@@ -89,6 +89,7 @@ def _reading(
     output_tokens: int | None = None,
     usage: bool | None = None,
     structured: Structured = Structured.NONE,
+    streams: bool = False,
 ) -> Reading:
     model = body["model"]
     clipped = gather.clip(user)
@@ -99,7 +100,7 @@ def _reading(
     facts = Facts(
         api=api,
         model=model,
-        stream=flag(body, "stream"),
+        stream=flag(body, "stream") or streams,
         usage_in_stream=usage,
         max_output_tokens=output_tokens,
         text_bytes=gather.size_bytes(inputs.parts) + inputs.ids,
@@ -199,11 +200,12 @@ def read_detokenize(body: Json, session: bytes | None) -> Reading:
 
 
 def read_speech(body: Json, session: bytes | None) -> Reading:
-    """``/v1/audio/speech``: text in, audio out."""
+    """``/v1/audio/speech``: text in, audio out; as events where ``stream_format`` asks for them."""
     model_of(body)
     inputs = _Inputs()
     inputs.take(body.get("input"), "input")
-    return _reading(Api.AUDIO, body, inputs, session, user="", output_tokens=0)
+    streams = body.get("stream_format") == "sse"
+    return _reading(Api.AUDIO, body, inputs, session, user="", output_tokens=0, streams=streams)
 
 
 def _as_conversation(

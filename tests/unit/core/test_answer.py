@@ -39,6 +39,9 @@ def delta(**fields: Any) -> dict[str, Any]:
         {"type": "response.reasoning_text.delta", "delta": "x"},
         {"type": "response.function_call_arguments.delta", "delta": "{"},
         {"type": "response.output_item.added", "item": {"type": "function_call", "name": "f"}},
+        {"type": "speech.audio.delta", "audio": "AAAA"},
+        {"type": "transcript.text.delta", "delta": "x"},
+        {"type": "transcript.text.segment", "id": "s0", "speaker": "A", "text": "x"},
     ],
 )
 def test_content(event: dict[str, Any]) -> None:
@@ -70,6 +73,9 @@ def test_content(event: dict[str, Any]) -> None:
         {"type": "response.output_text.delta", "delta": ""},
         {"type": "response.output_item.added", "item": {"type": "message", "content": []}},
         {"type": "response.output_item.added", "item": None},
+        {"type": "speech.audio.delta", "audio": ""},
+        {"type": "speech.audio.done", "usage": {"input_tokens": 1}},
+        {"type": "transcript.text.done", "text": "x"},
     ],
 )
 def test_no_content(event: dict[str, Any]) -> None:

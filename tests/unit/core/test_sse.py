@@ -49,6 +49,8 @@ _PIECES = st.sampled_from(
         event(chunk("x"), space=b""),
         event(chunk("one")) + event(chunk("two")),
         event(chunk("x" * 5_000)),
+        event({"type": "transcript.text.done", "text": "x" * 5_000}),
+        event({"text": "x" * 5_000, "type": "transcript.text.done"}, end=b"\r"),
         FIN,
         USAGE,
         event({"choices": None, "usage": {"prompt_tokens": 3}}),
@@ -285,6 +287,26 @@ def test_responses_that_end_otherwise(name: str, reason: str) -> None:
     last = b"event: %b\n" % name.encode() + event({"type": name, "response": {"output": "x" * 20_000}})
     info = scanned(start, last).info()
     assert (info.finish_reason, info.done) == (reason, True)
+
+
+@pytest.mark.parametrize("size", [5, 4_000, 4_050, 5_000, 20_000])
+@pytest.mark.parametrize("first", [True, False], ids=["type-first", "type-last"])
+def test_transcripts_end_by_type(size: int, first: bool) -> None:
+    """OpenAI names no events here and sends no [DONE]; the last one repeats the whole text."""
+    kind, rest = {"type": "transcript.text.done"}, {"text": 'x"type":"' * (size // 9), "usage": {"type": "tokens"}}
+    pieces = [event({"type": "transcript.text.delta", "delta": "x"})] * 200
+    assert not scanned(*pieces).info().done
+    assert scanned(*pieces, event({**kind, **rest} if first else {**rest, **kind})).info().done
+    quoted = {"type": "transcript.text.delta", "delta": '{"type":"transcript.text.done"}' + "x" * size}
+    assert not scanned(*pieces, event(quoted)).info().done
+
+
+def test_speech_ends_by_type() -> None:
+    """Audio in the field of its own is output, and the last event tells the usage."""
+    done = {"type": "speech.audio.done", "usage": {"input_tokens": 3, "output_tokens": 9, "total_tokens": 12}}
+    scanner = scanned(event({"type": "speech.audio.delta", "audio": "AAAA"}), event(done))
+    assert scanner.content
+    assert scanner.info() == AnswerInfo(3, -1, 9, "", None, True)
 
 
 def test_malformed_data_is_passed_for_output() -> None:

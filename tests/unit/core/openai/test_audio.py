@@ -50,4 +50,11 @@ def test_faults() -> None:
 def test_speech() -> None:
     """Speech is JSON with text in ``input``."""
     facts = read(Api.AUDIO, b'{"model":"tts","input":"hello","voice":"x"}').facts
-    assert (facts.model, facts.text_bytes, facts.audio) == ("tts", 5, False)
+    assert (facts.model, facts.text_bytes, facts.audio, facts.stream) == ("tts", 5, False, False)
+
+
+@pytest.mark.parametrize(("form", "stream"), [("sse", True), ("audio", False)])
+def test_speech_as_events(form: str, stream: bool) -> None:
+    """``stream_format`` says whether the answer is a stream of events; audio that flows as bytes is none."""
+    body = b'{"model":"tts","input":"hello","voice":"x","stream_format":"%b"}' % form.encode()
+    assert read(Api.AUDIO, body).facts.stream is stream
