@@ -36,16 +36,16 @@ Splice = tuple[int, int, bytes]
 
 
 def wants_usage(facts: Facts) -> bool:
-    """Whether to ask the pool for usage on top of what the client asked: only in a stream, and unless the client asked
-    for it itself. An explicit ``false`` is no way around a tenant's limit: the usage is counted and taken out again."""
-    return facts.stream and facts.usage_in_stream is not True and facts.api in _STREAMS_WITH_OPTIONS
+    """Whether to ask the pool for usage on top of what the client asked: only in a stream, and only if the client was
+    silent about it. Its explicit ``false`` stands."""
+    return facts.stream and facts.usage_in_stream is None and facts.api in _STREAMS_WITH_OPTIONS
 
 
 def rewrite(body: bytes, *, model: str | None = None, ask_usage: bool = False) -> bytes:
     """The JSON body with its model replaced (None: kept) and usage asked for; ``body`` itself if nothing changes.
 
-    A body without ``model`` gets none. ``ask_usage`` makes ``stream_options.include_usage`` true, whatever it was.
-    ``ValueError`` if ``body`` is no JSON object; ``ApiError`` 400 if it nests too deeply to scan.
+    A body without ``model`` gets none. ``ask_usage`` adds ``stream_options.include_usage: true`` and leaves an explicit
+    true or false alone. ``ValueError`` if ``body`` is no JSON object; ``ApiError`` 400 if it nests too deeply to scan.
     """
     splices: list[Splice] = []
     plain = not _spells_letters_oddly(body)
@@ -123,7 +123,7 @@ def _usage_splices(body: bytes, plain: bool) -> list[Splice]:
         return [_insertion(body, start, _USAGE_MEMBER, empty=not options)]
     begin, stop = options["include_usage"]
     value = body[start + begin : start + stop]
-    return [] if value == b"true" else [(start + begin, start + stop, b"true")]
+    return [(start + begin, start + stop, b"true")] if value == b"null" else []
 
 
 def _insertion(body: bytes, at: int, member: bytes, *, empty: bool) -> Splice:

@@ -59,13 +59,13 @@ def test_b25_usage_asked_for_is_delivered(lane: Lane) -> None:
 
 
 def test_b25_usage_is_asked_for_by_the_gateway(lane: Lane) -> None:
-    """Where the client says nothing, or no, the gateway asks for itself and keeps the chunk."""
+    """Where the client says nothing the gateway asks for itself and keeps the chunk; an explicit false is respected."""
     lane.first.default = _usage_if_asked
     assert lane.request(r0s(lane.model)).body == c("a") + FIN + DONE
     assert lane.outcome()["completion_tokens"] == 1
     assert lane.request(r0s(lane.model, stream_options={"include_usage": False})).body == c("a") + FIN + DONE
-    assert lane.first.received[1].json["stream_options"] == {"include_usage": True}
-    assert lane.outcome(2)["completion_tokens"] == 1
+    assert lane.first.received[1].json["stream_options"] == {"include_usage": False}
+    assert "completion_tokens" not in lane.outcome(2)
     other = lane.request(r0s(lane.model, stream_options={"continuous_usage_stats": False}))
     assert other.body == c("a") + FIN + DONE
     assert lane.first.received[2].json["stream_options"]["continuous_usage_stats"] is False

@@ -67,5 +67,14 @@ async def test_usage_that_a_stream_says_is_believed(make: Make, first: Upstream)
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}\n\n'
     first.script = _streaming(event("", "stop"), usage, DONE)
     plane = await make({"a": [first.url]}, tenants=limited(tokens_per_minute=MANY))
-    assert [(await _ask(plane, stream_options=said)).status for said in (None, {"include_usage": False})] == [200, 200]
+    assert [(await _ask(plane)).status for _ in range(2)] == [200, 200]
     assert not await _refused(plane)
+
+
+async def test_a_client_that_wants_no_usage_pays_for_the_events(make: Make, first: Upstream) -> None:
+    """Its word stands, and is no way around its limit."""
+    first.script = _streaming(event("", "stop"), DONE)
+    plane = await make({"a": [first.url]}, tenants=limited(tokens_per_minute=MANY))
+    assert (await _ask(plane, stream_options={"include_usage": False})).status == 200
+    assert b'"include_usage":false' in first.bodies[0].replace(b" ", b"")
+    assert await _refused(plane)
