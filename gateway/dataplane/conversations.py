@@ -3,8 +3,12 @@
 A hash table in a memory-mapped file that the workers of a host share, because the turns of one conversation arrive on
 different workers. It holds 8-byte digests and small numbers, no text. It is a cache: an entry may be overwritten by
 another conversation, and then the conversation is treated as new.
+
+A session that a client names may be several conversations, one with each model: what one of them was served on says
+nothing of another's pools. So the model is part of the key, here alone: arms, records and places go by the session.
 """
 
+from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -28,20 +32,23 @@ class Memory(NamedTuple):
 
 
 class Conversations:
-    """The shared table. Keys are the 8-byte digests that ``core.openai`` makes; times are whole epoch seconds."""
+    """The shared table. A key is the digest that ``core.openai`` makes, by its first 8 bytes, and the model's
+    canonical name; times are whole epoch seconds.
+    """
 
     def __init__(self, path: Path) -> None:
         self._map = map_shared(path, SLOTS * ENTRY * 8)
         self._cells = memoryview(self._map).cast("q")
+        self._salts: dict[str, int] = {}  # by model; the same in all workers, as ``hash`` would not be
 
     def close(self) -> None:
         """Release the mapping."""
         self._cells.release()
         self._map.close()
 
-    def get(self, digest: bytes, wall_s: float) -> Memory | None:
+    def get(self, digest: bytes, model: str, wall_s: float) -> Memory | None:
         """What is known of a conversation, if it was seen within the last hour."""
-        key = _key_of(digest)
+        key = _key_of(digest) ^ self._salt_of(model)
         cells = self._probed(_first(key))
         for at in range(0, PROBES * ENTRY, ENTRY):
             if cells[at] == key:
@@ -51,9 +58,9 @@ class Conversations:
                 return Memory(value & 0xFF, (value >> 8) & 0xFF)
         return None
 
-    def put(self, digest: bytes, length: int, rank: int, wall_s: float) -> None:
+    def put(self, digest: bytes, model: str, length: int, rank: int, wall_s: float) -> None:
         """Remember a turn; takes the conversation's slot, a free one, or the oldest of its probes."""
-        key = _key_of(digest)
+        key = _key_of(digest) ^ self._salt_of(model)
         now = int(wall_s)
         served = ((rank & 0xFF) << 8) | (length & 0xFF)
         first = _first(key)
@@ -72,6 +79,12 @@ class Conversations:
         best += first * ENTRY
         self._cells[best + 1] = (now << 16) | served
         self._cells[best] = key
+
+    def _salt_of(self, model: str) -> int:
+        salt = self._salts.get(model)
+        if salt is None:
+            salt = self._salts[model] = _KEY(blake2b(model.encode(), digest_size=8).digest())[0]
+        return salt
 
     def _probed(self, first: int) -> tuple[int, ...]:
         """The cells of all probes, read at once: a call for each costs more than the search."""

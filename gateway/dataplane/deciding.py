@@ -35,7 +35,7 @@ class Deciding:
         if decision.rollout is not None:
             decision = self._assign(exchange, profile, decision, decision.rollout)
         if exchange.facts.tool_use is ToolUse.LOOP and decision.pools:
-            decision = self._keep_precision(exchange, decision)
+            decision = self._keep_precision(exchange, profile.model, decision)
         exchange.decision = decision
         if not decision.pools:
             exchange.decision = self._last_resort(exchange, profile, decision)
@@ -50,9 +50,9 @@ class Deciding:
             exchange.extra_fields += b"x-quantgate-rolled-back: %b\r\n" % plan.candidate.encode()
         return assign(plan, decision, key, share)
 
-    def _keep_precision(self, exchange: Exchange, decision: Decision) -> Decision:
+    def _keep_precision(self, exchange: Exchange, model: str, decision: Decision) -> Decision:
         """A conversation in a tool loop changes precision only upwards: coarser pools are struck from the list."""
-        memory = self._conversations.get(exchange.conversation, exchange.wall_at)
+        memory = self._conversations.get(exchange.conversation, model, exchange.wall_at)
         if memory is None:
             return decision
         ranks = exchange.generation.ranks

@@ -209,7 +209,7 @@ class Pipeline:
         estimate = exchange.estimate = self._sizing.estimate(sizes, model, reading)
         at_least = None
         if facts.turns > 1:
-            memory = self._conversations.get(exchange.conversation, exchange.wall_at)
+            memory = self._conversations.get(exchange.conversation, model, exchange.wall_at)
             at_least = exchange.generation.length_at(memory.length) if memory is not None else None
         exchange.profile = classify(
             table, facts, reading.texts, caller.principal, estimate.tokens, hint=known.hint, at_least=at_least
@@ -301,4 +301,4 @@ class Pipeline:
                 generation = exchange.generation
                 length = generation.lengths.index(profile.length)
                 served = generation.ranks[exchange.attempts[-1].pool]
-                self._conversations.put(exchange.conversation, length, served, exchange.wall_at)
+                self._conversations.put(exchange.conversation, profile.model, length, served, exchange.wall_at)

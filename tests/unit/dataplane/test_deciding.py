@@ -51,6 +51,31 @@ async def test_a_tool_loop_may_move_up(make: Make, first: Upstream, second: Upst
     assert await turn(plane, ASKED, CALLED, RESULT) == "bf16"
 
 
+async def test_a_tool_loop_keeps_its_own_models_precision(make: Make, first: Upstream, second: Upstream) -> None:
+    """A session with two models: what the one was served on strikes no pool of the other, nor lengthens its prompts."""
+    plane = await make(
+        {"bf16": [first.url], "int4": [second.url]},
+        pool={"int4": {**INT4, "model": "n"}},
+        models={"m": {"aliases": ["m-alias"]}, "n": {}},
+    )
+
+    async def ask(model: str, *messages: dict[str, Any]) -> Reply:
+        return await plane.ask({"model": model, "messages": list(messages), "tools": TOOLS, "user": "u"})
+
+    long = {"role": "user", "content": "look it up " * 3_000}
+    assert (await ask("n", ASKED)).status == 200
+    assert (await ask("m-alias", long)).status == 200
+    later = [ASKED, {"role": "assistant", "content": "where?"}, ASKED, CALLED, RESULT]
+    loop = await ask("n", *later)
+    assert (loop.status, loop.header["x-quantgate-pool"]) == (200, "int4")
+    own = await ask("m", *later)
+    assert own.status == 200
+    buckets = [(await plane.outcome(count)).kind.bucket for count in range(1, 5)]
+    assert [bucket.split("/")[1] for bucket in buckets] == ["short", "long", "short", "long"]
+    places = {(await plane.outcome(count)).conversation for count in range(1, 5)}
+    assert len(places) == 1
+
+
 def rollout() -> dict[str, Any]:
     return {
         "rollouts": [
