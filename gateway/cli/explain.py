@@ -15,7 +15,7 @@ import typer
 from gateway.cli.ask import Answer, UnusableError, answer, ask_of, tenant_of
 from gateway.core.decide import NO_ROUTE
 from gateway.errors import ApiError, PolicyRejectedError
-from gateway.model.enums import Structured, ToolUse
+from gateway.model.enums import COUNTING, Structured, ToolUse
 from gateway.model.facts import Facts, Profile
 from gateway.policy.compile import compile_table
 from gateway.policy.load import load
@@ -68,16 +68,19 @@ def _print_refusal(stream: TextIO, error: ApiError, as_json: bool) -> None:
 
 def plain(found: Answer) -> dict[str, Any]:
     """The answer as plain data, without any text of the request."""
+    explanation = msgspec.to_builtins(found.explanation)
+    refusal = explanation.pop("refusal")
     facts = msgspec.to_builtins(found.reading.facts)
     facts["conversation"] = found.reading.facts.conversation.hex()
     estimate = found.estimate
     return {
-        "accepted": True,
+        "accepted": refusal is None,
+        **(refusal or {}),
         "path": found.ask.path,
         "tenant": found.tenant.name,
         "facts": facts,
         "tokens": {"prompt": estimate.tokens, "exact": estimate.exact, "by": estimate.by},
-        **msgspec.to_builtins(found.explanation),
+        **explanation,
     }
 
 
@@ -159,16 +162,28 @@ def _routes(found: Answer) -> list[str]:
     return lines
 
 
+def _outcome(found: Answer) -> str:
+    decision, refusal = found.explanation.decision, found.explanation.refusal
+    if refusal is not None:
+        return f"Pools        none: the request is refused with {refusal.status} {refusal.code}: {refusal.message}"
+    if not decision.pools:
+        return "Pools        none: the request is refused with 503"
+    return f"Pools        {' → '.join(decision.pools)}"
+
+
+def _why_lifted(profile: Profile) -> str:
+    if profile.api in COUNTING:
+        return "whose context window counts for nothing here: the request only asks how long a text is"
+    return "although the request exceeds its context window: the prompt may fit, so the runtime has the last word"
+
+
 def _pools(found: Answer) -> list[str]:
     decision = found.explanation.decision
-    lines = [
-        f"Pools        {' → '.join(decision.pools)}"
-        if decision.pools
-        else "Pools        none: the request is refused with 503"
-    ]
+    lines = [_outcome(found)]
     for verdict in found.explanation.pools:
         if verdict.place:
-            lines.append(f"  {verdict.place}  {verdict.pool} ({verdict.precision})")
+            lifted = f", {_why_lifted(found.explanation.profile)}" if verdict.reasons else ""
+            lines.append(f"  {verdict.place}  {verdict.pool} ({verdict.precision}){lifted}")
         else:
             lines.append(f"  -  {verdict.pool} ({verdict.precision}): {'; '.join(verdict.reasons)}")
     if decision.rollout is not None:

@@ -127,8 +127,10 @@ def failures(table: Table, case: Case) -> list[str]:
         if case.expect.error == error.code:
             return []
         return [f"the gateway answers {error.status} {error.code}: {error.message}"]
-    if case.expect.error is not None:
-        return [f"expected the error {case.expect.error}, but the request is accepted"]
+    refusal = found.explanation.refusal
+    if case.expect.error is not None and (refusal is None or refusal.code != case.expect.error):
+        instead = "the request is accepted" if refusal is None else f"it is {refusal.code}"
+        return [f"expected the error {case.expect.error}, but {instead}"]
     return _differences(case.expect, found.explanation)
 
 

@@ -1,9 +1,10 @@
 """Which pools may serve a request, in which order, and why the others may not. Pure.
 
 Eligible = serves the model ∧ carries the adapter in a validated precision ∧ context fits ∧ every matching constraint
-permits it. Nothing here widens: whatever comes after (arms, balance, retry, failover) picks from ``Decision.pools``
-and nowhere else. ``decide`` is the hot path and remembers its answers in ``Table.memo``; ``explain`` tells the same
-story in full and remembers nothing. Called by ``dataplane`` for every request and by the CLI.
+permits it. ``settle`` lifts the third where it is no more than an estimate; whatever comes after (arms, balance, retry,
+failover) picks from ``Decision.pools`` and nowhere else. ``decide`` is the hot path and remembers its answers in
+``Table.memo``; ``explain`` tells the same story in full and remembers nothing. Called by ``dataplane`` for every
+request and by the CLI.
 """
 
 from collections.abc import Iterator
@@ -11,13 +12,25 @@ from typing import Final
 
 import msgspec
 
+from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
+from gateway.model.enums import COUNTING, Api
 from gateway.model.facts import Profile
 from gateway.model.table import Constraint, Model, Pool, Table
 
 MEMO_MOST: Final = 4096
 NO_ROUTE: Final = "none"
 WINDOW_SLACK: Final = 1.1  # an estimated prompt this much over the window may still fit
+CONTEXT_WINDOW: Final = "context_window"
+TOO_LONG: Final = "context_length_exceeded"
+# Where a request has its prompt, if not in ``messages``: what ``param`` of the refusal names.
+_PROMPT_FIELD: Final[dict[Api, str]] = {
+    Api.COMPLETIONS: "prompt",
+    Api.EMBEDDINGS: "input",
+    Api.RESPONSES: "input",
+    Api.AUDIO: "input",
+    Api.RERANK: "documents",
+}
 
 
 class ConstraintEffect(msgspec.Struct, frozen=True):
@@ -40,7 +53,8 @@ class RouteStep(msgspec.Struct, frozen=True):
 
 
 class PoolVerdict(msgspec.Struct, frozen=True):
-    """One pool of the request's model. ``place``: 1-based in the decision, 0 = not in it. ``reasons`` why not."""
+    """One pool of the request's model. ``place``: 1-based in the decision, 0 = not in it. ``reasons`` why not; with a
+    place, the window that was lifted for it."""
 
     pool: str
     precision: str
@@ -48,14 +62,23 @@ class PoolVerdict(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """An answer of the gateway in place of a pool's."""
+
+    status: int
+    code: str
+    message: str
+
+
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision with everything that led to it."""
+    """A decision with everything that led to it. ``refusal``: where the prompt is too long for every pool."""
 
     profile: Profile
     decision: Decision
     constraints: tuple[ConstraintEffect, ...]
     routes: tuple[RouteStep, ...]
     pools: tuple[PoolVerdict, ...]
+    refusal: Refusal | None = None
 
 
 def decide(table: Table, profile: Profile) -> Decision:
@@ -120,7 +143,7 @@ def objections(
     window = window_of(model, pool)
     if window is not None and profile.context_tokens > window:
         reason = f"prompt and reserved output exceed its context window of {window:,} tokens"
-        yield Exclusion(pool.name, "context_window", reason)
+        yield Exclusion(pool.name, CONTEXT_WINDOW, reason)
     for constraint in applying:
         if not constraint.permits(pool):
             yield Exclusion(pool.name, constraint.name, constraint.objection(pool) or f"requires {constraint.requires}")
@@ -151,40 +174,64 @@ def _rollout(table: Table, profile: Profile, pools: tuple[str, ...]) -> str | No
     return None
 
 
-def fits_perhaps(table: Table, profile: Profile) -> Decision | None:
-    """Where a request may go whose context, as estimated, fits nowhere; ``None`` if its prompt alone is too long.
+def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
+    """``decision`` with the pools that may get the request although it exceeds their context window.
 
-    Estimates err by a few percent, and reserved output that the client did not ask for is a guess. So while the prompt
-    itself may fit, the pools with the largest window get it and their runtime has the last word. Every other
-    objection stands.
+    Counting tokens needs no context, so no window stands against it. Anything else comes here as a last resort, when
+    nothing but windows stands against its pools: estimates err by a few percent, and reserved output that the client
+    did not ask for is a guess. So while the prompt itself may fit, the pools with the largest window get it and their
+    runtime has the last word. Every other objection stands. Raises ``ApiError`` 400 if the prompt alone is too long.
     """
-    route = next((route for route in table.routes if route.matches(profile)), None)
-    if route is None:
-        return None
-    applying = tuple(constraint for constraint in table.constraints if constraint.matches(profile))
+    counting = profile.api in COUNTING
+    if decision.pools and not counting:
+        return decision
+    against = {exclusion.by for exclusion in decision.exclusions}
+    if CONTEXT_WINDOW not in against or (len(against) > 1 and not counting):
+        return decision
     model = table.models.get(profile.model)
-    largest, pools = 0, []
-    for name in route.pools:
-        pool = table.pools[name]
-        window = window_of(model, pool) or 0
-        if {exclusion.by for exclusion in objections(model, pool, profile, applying)} != {"context_window"}:
-            continue
-        if window > largest:
-            largest, pools = window, [name]
-        elif window == largest:
-            pools.append(name)
-    if not pools or profile.prompt_tokens > largest * WINDOW_SLACK:
-        return None
-    constraints = tuple(constraint.name for constraint in applying)
-    rollout = _rollout(table, profile, tuple(pools))
-    return Decision(route.name, tuple(pools), constraints=constraints, rollout=rollout)
+    applying = tuple([constraint for constraint in table.constraints if constraint.matches(profile)])
+    windows: dict[str, int] = {}
+    others: list[Exclusion] = []
+    for exclusion in decision.exclusions:
+        if exclusion.by == CONTEXT_WINDOW:
+            pool = table.pools[exclusion.pool]
+            windows[pool.name] = window_of(model, pool) or 0
+            others += [other for other in objections(model, pool, profile, applying) if other.by != CONTEXT_WINDOW]
+    barred = {other.pool for other in others}
+    lifted = [name for name in windows if name not in barred]
+    if not counting:
+        largest = max([windows[name] for name in lifted or windows])
+        if profile.prompt_tokens > largest * WINDOW_SLACK:
+            raise _too_long(profile)
+        lifted = [name for name in lifted if windows[name] == largest]
+    return _with_lifted(table, profile, decision, lifted, others)
+
+
+def _with_lifted(
+    table: Table, profile: Profile, decision: Decision, lifted: list[str], others: list[Exclusion]
+) -> Decision:
+    """``lifted`` in their places of the route; ``others``: what stands against pools besides their window."""
+    (order,) = [route.pools for route in table.routes if route.name == decision.rule]
+    pools = tuple([name for name in order if name in decision.pools or name in lifted])
+    return Decision(
+        decision.rule,
+        pools,
+        exclusions=(*[exclusion for exclusion in decision.exclusions if exclusion.pool not in lifted], *others),
+        constraints=decision.constraints,
+        rollout=_rollout(table, profile, pools),
+    )
+
+
+def _too_long(profile: Profile) -> ApiError:
+    message = f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
+    return ApiError(400, TOO_LONG, message, param=_PROMPT_FIELD.get(profile.api, "messages"))
 
 
 def explain(table: Table, profile: Profile) -> Explanation:
-    """The same decision with every constraint, route and pool spelled out."""
+    """The same decision, settled, with every constraint, route and pool spelled out."""
     applying = tuple(constraint for constraint in table.constraints if constraint.matches(profile))
     mine = [pool for pool in table.pools.values() if pool.model == profile.model]
-    decision = _decide(table, profile)
+    decision, refusal = _settled(table, profile)
     effects = tuple(
         ConstraintEffect(
             name=constraint.name,
@@ -201,9 +248,16 @@ def explain(table: Table, profile: Profile) -> Explanation:
         RouteStep(route.name, route.condition, route.matches(profile), route.pools) for route in table.routes
     )
     verdicts = tuple(_verdict(table, profile, pool, decision, applying) for pool in mine)
-    return Explanation(
-        profile, decision, effects, routes, tuple(sorted(verdicts, key=lambda v: (v.place or 99_999, v.pool)))
-    )
+    ranked = tuple(sorted(verdicts, key=lambda v: (v.place or 99_999, v.pool)))
+    return Explanation(profile, decision, effects, routes, ranked, refusal)
+
+
+def _settled(table: Table, profile: Profile) -> tuple[Decision, Refusal | None]:
+    decision = _decide(table, profile)
+    try:
+        return settle(table, profile, decision), None
+    except ApiError as error:
+        return decision, Refusal(error.status, error.code, error.message)
 
 
 def _verdict(

@@ -1,6 +1,6 @@
 """From profile to decision: the table's answer, the rollout's arm, what the conversation must keep, the last resort.
 
-Everything here only reorders or strikes pools that ``core.decide`` found eligible. Nothing left = the request is
+Everything here only reorders or strikes pools that ``core.decide`` gave. Nothing left = the request is
 refused with the names of what stands against it. Called by ``pipeline`` once per request.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.arms import ROLLED_BACK, assign, share_of
-from gateway.core.decide import decide, fits_perhaps
+from gateway.core.decide import decide, settle
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.exchange import Exchange
 from gateway.errors import ApiError
@@ -32,13 +32,16 @@ class Deciding:
         table, profile = exchange.generation.table, exchange.profile
         assert profile is not None  # noqa: S101 - classified before
         decision = decide(table, profile)
+        if decision.exclusions:
+            exchange.decision = decision  # on record also where the prompt is too long
+            decision = settle(table, profile, decision)
         if decision.rollout is not None:
             decision = self._assign(exchange, profile, decision, decision.rollout)
         if exchange.facts.tool_use is ToolUse.LOOP and decision.pools:
             decision = self._keep_precision(exchange, profile.model, decision)
         exchange.decision = decision
         if not decision.pools:
-            exchange.decision = self._last_resort(exchange, profile, decision)
+            raise _no_pool(decision)
 
     def _assign(self, exchange: Exchange, profile: Profile, decision: Decision, rollout: str) -> Decision:
         """The conversation's arm, by the bucket's latched share; an unknown share counts as none."""
@@ -64,22 +67,6 @@ class Deciding:
             excluded=tuple(Exclusion(name, TOOL_LOOP, TOOL_LOOP_REASON) for name in coarser),
             constraints=(TOOL_LOOP,),
         )
-
-    def _last_resort(self, exchange: Exchange, profile: Profile, decision: Decision) -> Decision:
-        """A request that no pool may serve: refused, unless only its estimated length speaks against it."""
-        if {exclusion.by for exclusion in decision.exclusions} != {"context_window"}:
-            raise _no_pool(decision)
-        perhaps = fits_perhaps(exchange.generation.table, profile)
-        if perhaps is None:
-            message = (
-                f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
-            )
-            raise ApiError(400, "context_length_exceeded", message, param="messages")
-        if perhaps.rollout is not None:
-            perhaps = self._assign(exchange, profile, perhaps, perhaps.rollout)
-        if not perhaps.pools:
-            raise _no_pool(perhaps)
-        return perhaps
 
 
 def _no_pool(decision: Decision) -> ApiError:

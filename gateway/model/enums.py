@@ -22,6 +22,7 @@ class Api(StrEnum):
 
 
 GENERATING: Final = frozenset({Api.CHAT, Api.COMPLETIONS, Api.RESPONSES, Api.MESSAGES})
+COUNTING: Final = frozenset({Api.TOKENIZE, Api.DETOKENIZE})  # ask how much context a text takes, and need none
 
 
 class Privilege(StrEnum):

@@ -65,13 +65,31 @@ def test_a_rollout_is_named(tmp_path: Path) -> None:
     assert "Rollout      int4-chat" in explained(tmp_path, body())[1]
 
 
-def test_a_refusal_is_explained_too(tmp_path: Path) -> None:
-    """With the pools and why none of them may serve it."""
+def test_what_may_fit_after_all_is_explained(tmp_path: Path) -> None:
+    """Reserved output over every window is no refusal: the gateway lets the pools with the largest window try."""
     status, text = explained(tmp_path, body(max_tokens=300_000, response_format={"type": "json_object"}))
     assert status == 0
-    assert "none: the request is refused with 503" in text
-    assert text.count("exceed its context window of 131,072 tokens") == 3
+    assert "Pools        bf16\n  1  bf16 (bf16), although the request exceeds its context window" in text
+    assert "the prompt may fit, so the runtime has the last word" in text
     assert "output json_object" in text
+
+
+def test_a_refusal_is_explained_too(tmp_path: Path) -> None:
+    """With the gateway's own answer, the pools, and why none of them may serve it."""
+    long = body(messages=[{"role": "user", "content": "a word " * 100_000}])
+    status, text = explained(tmp_path, long)
+    assert status == 0
+    assert "Pools        none: the request is refused with 400 context_length_exceeded: The prompt has about" in text
+    assert text.count("exceed its context window of 131,072 tokens") == 3
+    found = json.loads(explained(tmp_path, long, as_json=True)[1])
+    assert (found["accepted"], found["status"], found["code"]) == (False, 400, "context_length_exceeded")
+    assert found["decision"]["pools"] == []
+
+
+def test_a_count_has_no_window(tmp_path: Path) -> None:
+    """As in the gateway."""
+    wrapped = {"path": "/tokenize", "body": {"model": "gpt-4o", "prompt": "a word " * 100_000}}
+    assert "the request only asks how long a text is" in explained(tmp_path, wrapped)[1]
 
 
 def test_json_holds_everything_and_no_text_of_the_request(tmp_path: Path) -> None:

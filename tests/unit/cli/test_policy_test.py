@@ -116,6 +116,23 @@ def test_errors_and_unusable_cases(folder: Path) -> None:
     assert "no tenant 'nobody'" in text
 
 
+def test_long_requests_are_what_the_gateway_makes_of_them(folder: Path) -> None:
+    """Reserved output alone refuses nothing; too long a prompt has its code, and is refused by the same route."""
+    reserved = BODY.replace("gpt-4o,", "gpt-4o, max_tokens: 300000,")
+    status, text = out(
+        write(
+            folder,
+            f"{{name: a, {reserved}, expect: {{refused: false}}}}",
+            case("error: context_length_exceeded", "tokens: 200k, "),
+            case("refused: true, rule: default", "tokens: 200k, "),
+            case("error: model_not_found", "tokens: 200k, "),
+        )
+    )
+    assert status == 1
+    assert "3 of 4 hold" in text
+    assert "expected the error model_not_found, but it is context_length_exceeded" in text
+
+
 def test_json_says_the_same(folder: Path) -> None:
     """For scripts."""
     status, text = out(write(folder, case("pool: bf16")), as_json=True)

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core import decide as module
-from gateway.core.decide import decide, explain, objections, window_of
+from gateway.core.decide import decide, explain, objections, settle, window_of
+from gateway.errors import ApiError
+from gateway.model.decision import Decision
 from gateway.model.enums import Api, Structured, ToolUse
 from gateway.model.facts import Profile, Sampling
 from gateway.model.precision import Precision
@@ -247,22 +249,77 @@ def test_reasons_hold_no_number_of_the_request() -> None:
     assert next(objections(None, POOLS[3], PROFILE, ())).by == "model"
 
 
+def settled(built: Table, profile: Profile) -> Decision:
+    """What the data plane makes of it."""
+    return settle(built, profile, decide(built, profile))
+
+
+def windows(*constraints: Constraint) -> Table:
+    """Two pools of 1,000 and 2,000 tokens."""
+    pools = {"small": pool("small", context_window=1000), "large": pool("large", "int4", context_window=2000)}
+    return table(*constraints, routes=(Route("all", always, ("small", "large")),), pools=pools)
+
+
 def test_a_context_that_fits_nowhere_by_estimate_may_still_be_tried() -> None:
     """Only the window speaks against it and the prompt itself may fit: the largest window gets the last word."""
-    small = pool("small", context_window=1000)
-    large = pool("large", context_window=2000)
-    built = table(routes=(Route("all", always, ("small", "large")),), pools={"small": small, "large": large})
-    profile = dataclasses.replace(PROFILE, prompt_tokens=1900, context_tokens=2412)
-    assert decide(built, profile).pools == ()
-    perhaps = module.fits_perhaps(built, profile)
-    assert perhaps is not None
-    assert perhaps.pools == ("large",)
-    assert module.fits_perhaps(built, dataclasses.replace(profile, prompt_tokens=2500)) is None
+    profile = having(prompt_tokens=1900, context_tokens=2412)
+    assert decide(windows(), profile).pools == ()
+    found = settled(windows(), profile)
+    assert (found.rule, found.pools) == ("all", ("large",))
+    assert [exclusion.pool for exclusion in found.exclusions] == ["small"]
+
+
+def test_what_fits_somewhere_is_left_alone() -> None:
+    """The smaller pool stays out while the larger one has room."""
+    profile = having(prompt_tokens=1000, context_tokens=1500)
+    assert settled(windows(), profile) == decide(windows(), profile)
+    assert settled(windows(), profile).pools == ("large",)
+
+
+@pytest.mark.parametrize(
+    ("api", "param"),
+    [
+        (Api.CHAT, "messages"),
+        (Api.MESSAGES, "messages"),
+        (Api.RESPONSES, "input"),
+        (Api.EMBEDDINGS, "input"),
+        (Api.COMPLETIONS, "prompt"),
+    ],
+)
+def test_a_prompt_that_is_too_long_itself_is_the_callers_to_mend(api: Api, param: str) -> None:
+    """400, and ``param`` names the field of that API."""
+    with pytest.raises(ApiError) as refused:
+        settled(windows(), having(api=api, prompt_tokens=2500, context_tokens=3012))
+    assert (refused.value.status, refused.value.code, refused.value.param) == (400, "context_length_exceeded", param)
 
 
 def test_the_last_resort_lifts_no_other_objection() -> None:
-    """A pool that a constraint rules out stays out, however large its window."""
+    """A pool that a constraint rules out stays out, however large its window, and the refusal names the constraint."""
     large = pool("large", "int4", context_window=2000)
     built = table(stays_16_bit(), routes=(Route("all", always, ("large",)),), pools={"large": large})
-    profile = dataclasses.replace(PROFILE, prompt_tokens=1900, context_tokens=2412)
-    assert module.fits_perhaps(built, profile) is None
+    found = settled(built, having(prompt_tokens=1900, context_tokens=2412))
+    assert found.pools == ()
+    assert {exclusion.by for exclusion in found.exclusions} == {"context_window", "16-bit"}
+    assert settled(windows(stays_16_bit()), having(prompt_tokens=900, context_tokens=2412)).pools == ("small",)
+
+
+@pytest.mark.parametrize("api", [Api.TOKENIZE, Api.DETOKENIZE])
+@pytest.mark.parametrize("tokens", [100, 1500, 2412, 1_000_000])
+def test_counting_needs_no_context(api: Api, tokens: int) -> None:
+    """However long the text, the pools are those of a short one; constraints hold."""
+    profile = having(api=api, prompt_tokens=tokens, context_tokens=tokens)
+    assert settled(windows(), profile).pools == ("small", "large")
+    assert settled(windows(stays_16_bit()), profile).pools == ("small",)
+
+
+def test_an_explanation_is_what_the_gateway_does_with_long_requests() -> None:
+    """The last resort has its place and its reason; what is too long has the refusal."""
+    told = explain(windows(), having(prompt_tokens=1900, context_tokens=2412))
+    assert told.decision.pools == ("large",)
+    assert [(verdict.pool, verdict.place) for verdict in told.pools] == [("large", 1), ("small", 0)]
+    assert all("exceed its context window" in verdict.reasons[0] for verdict in told.pools)
+    assert all(len(verdict.reasons) == 1 for verdict in told.pools)
+    refused = explain(windows(), having(prompt_tokens=2500, context_tokens=3012))
+    assert refused.refusal is not None
+    assert (refused.refusal.status, refused.refusal.code) == (400, "context_length_exceeded")
+    assert refused.decision.pools == ()

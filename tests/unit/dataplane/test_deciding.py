@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.plane import CHAT, Plane, Reply, Upstream, chunk, event, stream_head
 
@@ -209,6 +211,33 @@ async def test_a_context_too_long_for_every_window(make: Make, first: Upstream) 
     assert (far.status, far.code) == (400, "context_length_exceeded")
     near = await plane.ask({"model": "m", "messages": [{"role": "user", "content": "word " * 900}], "max_tokens": 400})
     assert near.status == 200
+
+
+async def test_the_last_resort_keeps_a_tool_loops_precision(make: Make, first: Upstream, second: Upstream) -> None:
+    """A coarser pool with a larger window is no way out of a full context in the middle of a loop."""
+    windows = {"bf16": {"context_window": 1000}, "int4": {**INT4, "context_window": 1100}}
+    plane = await make({"bf16": [first.url], "int4": [second.url]}, pool=windows)
+    assert await turn(plane, ASKED) == "bf16"
+    messages = [ASKED, CALLED, {**RESULT, "content": "word " * 900}]
+    reply = await plane.ask({"model": "m", "messages": messages, "tools": TOOLS})
+    assert (reply.status, reply.code) == (503, "no_eligible_pool")
+    assert "tool-loop-keeps-precision" in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/tokenize", {"prompt": "word " * 5000}),
+        ("/detokenize", {"tokens": [7] * 5000}),
+        ("/v1/messages/count_tokens", {"system": "s", "messages": [{"role": "user", "content": "word " * 5000}]}),
+    ],
+)
+async def test_how_long_a_text_is_may_be_asked_of_any_text(
+    make: Make, first: Upstream, path: str, body: dict[str, Any]
+) -> None:
+    """Whoever wants to know whether a text fits gets the pool's answer, not the refusal it wants to avoid."""
+    plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})
+    assert (await plane.ask({"model": "m", **body}, path=path)).status == 200
 
 
 async def test_refusals_name_the_constraint(make: Make, first: Upstream) -> None:

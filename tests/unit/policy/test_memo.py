@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.core.decide import decide, explain
+from gateway.core.decide import decide, explain, settle
+from gateway.errors import ApiError
 from gateway.policy.compile import table_of
 from gateway.policy.schema import Policy
 from gateway.policy.secret import unresolved
@@ -18,7 +20,12 @@ def test_a_remembered_decision_is_the_decision(data: Any, policies: Any, strateg
     policy = Policy.model_validate(policies.data(lambda base: base.update(data.draw(strategies["rules"]))))
     table = table_of(policy, "", 1, {}, unresolved)
     for profile in data.draw(st.lists(strategies["profiles"], min_size=2, max_size=12)):
-        assert decide(table, profile) == explain(table, profile).decision
+        told = explain(table, profile)
+        if told.refusal is None:
+            assert settle(table, profile, decide(table, profile)) == told.decision
+        else:
+            with pytest.raises(ApiError):
+                settle(table, profile, decide(table, profile))
 
 
 def test_only_what_rules_look_at_is_in_the_key(policies: Any, profile: Any) -> None:
