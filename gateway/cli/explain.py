@@ -18,6 +18,7 @@ from gateway.errors import ApiError, PolicyRejectedError
 from gateway.model.enums import COUNTING, Structured, ToolUse
 from gateway.model.facts import Facts, Profile
 from gateway.policy.compile import compile_table
+from gateway.policy.conditions import either
 from gateway.policy.load import load
 from gateway.policy.secret import unresolved
 
@@ -156,7 +157,10 @@ def _routes(found: Answer) -> list[str]:
         if step.name == found.explanation.decision.rule:
             lines.append(f"  ✓  {step.name} is the first that matches ({step.condition}): {', '.join(step.pools)}")
             break
-        lines.append(f"  -  {step.name} does not match; it would if: {step.condition}")
+        if found.explanation.profile.model not in step.models:
+            lines.append(f"  -  {step.name} is for model {either(step.models)}")
+        else:
+            lines.append(f"  -  {step.name} does not match; it would if: {step.condition}")
     if found.explanation.decision.rule == NO_ROUTE:
         lines.append("  no route matches")
     return lines

@@ -16,7 +16,7 @@ from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
 from gateway.model.enums import COUNTING, Api
 from gateway.model.facts import Profile
-from gateway.model.table import Constraint, Model, Pool, Table
+from gateway.model.table import Constraint, Model, Pool, Route, Table
 
 MEMO_MOST: Final = 4096
 NO_ROUTE: Final = "none"
@@ -44,12 +44,14 @@ class ConstraintEffect(msgspec.Struct, frozen=True):
 
 
 class RouteStep(msgspec.Struct, frozen=True):
-    """One route in the order of the policy, and whether it matches."""
+    """One route in the order of the policy, and whether it matches. ``models``: those its pools serve, and no others
+    can match."""
 
     name: str
     condition: str
     matches: bool
     pools: tuple[str, ...]
+    models: tuple[str, ...]
 
 
 class PoolVerdict(msgspec.Struct, frozen=True):
@@ -244,12 +246,15 @@ def explain(table: Table, profile: Profile) -> Explanation:
         )
         for constraint in table.constraints
     )
-    routes = tuple(
-        RouteStep(route.name, route.condition, route.matches(profile), route.pools) for route in table.routes
-    )
+    routes = tuple(_step(table, profile, route) for route in table.routes)
     verdicts = tuple(_verdict(table, profile, pool, decision, applying) for pool in mine)
     ranked = tuple(sorted(verdicts, key=lambda v: (v.place or 99_999, v.pool)))
     return Explanation(profile, decision, effects, routes, ranked, refusal)
+
+
+def _step(table: Table, profile: Profile, route: Route) -> RouteStep:
+    models = tuple(dict.fromkeys([table.pools[name].model for name in route.pools]))
+    return RouteStep(route.name, route.condition, route.matches(profile), route.pools, models)
 
 
 def _settled(table: Table, profile: Profile) -> tuple[Decision, Refusal | None]:

@@ -102,6 +102,28 @@ def test_json_holds_everything_and_no_text_of_the_request(tmp_path: Path) -> Non
     assert SECRET not in text + explained(tmp_path, body())[1]
 
 
+def test_a_route_of_another_model_says_so(tmp_path: Path) -> None:
+    """Its condition, which may be none, is not what keeps it from matching."""
+    pool = "runtime: vllm, precision: {weights: bf16, activations: bf16, kv_cache: bf16}, attestation: 'off'"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\nmodels: {slow: {}, quick: {}}\ntenants: {anonymous: {allow: true}}\npools:\n"
+        f"  one: {{model: slow, {pool}, endpoints: ['http://127.0.0.1:1']}}\n"
+        f"  two: {{model: quick, {pool}, endpoints: ['http://127.0.0.1:2']}}\n"
+        "routes:\n"
+        "  - {name: slow, pools: one}\n"
+        "  - {name: streams, when: {stream: true}, pools: two}\n"
+        "  - {name: rest, pools: two}\n"
+    )
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(body(model="quick")))
+    stream = io.StringIO()
+    assert run(request, policy, None, False, stream) == 0
+    said = stream.getvalue()
+    assert "  -  slow is for model slow\n" in said
+    assert "  -  streams does not match; it would if: stream" in said
+
+
 def test_what_the_gateway_does_not_accept_is_answered_as_it_would(tmp_path: Path) -> None:
     """Its own status and code."""
     _, text = explained(tmp_path, body(model="gpt-4"))

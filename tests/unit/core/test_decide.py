@@ -218,7 +218,10 @@ def test_an_explanation_tells_the_whole_story() -> None:
         ("16-bit", True, (("fp8", "weights fp8"), ("int4", "weights int4"))),
         ("idle", False, ()),
     ]
-    assert [(step.name, step.matches) for step in told.routes] == [("code", False), ("all", True)]
+    assert [(step.name, step.matches, step.models) for step in told.routes] == [
+        ("code", False, ("m",)),
+        ("all", True, ("m",)),
+    ]
     assert [(verdict.pool, verdict.place, verdict.reasons) for verdict in told.pools] == [
         ("bf16", 1, ()),
         ("fp8", 0, ("16-bit: weights fp8", "route all does not name it")),
