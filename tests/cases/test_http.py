@@ -3,17 +3,19 @@
 import contextlib
 import gzip
 import json
+import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.cases.client import Client, ClosedError, call, request_bytes
 from tests.cases.conftest import MAX_BODY_BYTES, Lane
-from tests.cases.gateway import Gateway, simple_policy
+from tests.cases.gateway import Gateway, simple_policy, wait_for
 from tests.cases.messages import DONE, FIN, OK, SSE_HEAD, answer, c, completion, failure, r0, r0s, stream
-from tests.cases.upstream import Upstream
+from tests.cases.upstream import Gate, Upstream
 
 CHAT = "/v1/chat/completions"
 
@@ -361,3 +363,31 @@ def test_b61_pool_answers_with_ambiguous_framing(lane: Lane) -> None:
     reply = lane.request(r0(lane.model))
     assert reply.status >= 500
     assert reply.pool_error["message"]
+
+
+def test_a_stop_waits_for_streams_and_not_for_their_clients(
+    upstream: Upstream, start_gateway: Callable[..., Gateway]
+) -> None:
+    """SIGTERM in the middle of a kept-alive client's stream: it comes whole, and then the gateway ends."""
+    endpoint, gate = upstream.endpoint(), Gate()
+    gateway = start_gateway(simple_policy(endpoint.url), drain_s=30.0)
+    endpoint.play(stream(c("x"), gate, c("y"), FIN, DONE))
+    with gateway.connect() as client, ThreadPoolExecutor(1) as pool:
+        events = client.request(r0s("m")).events()
+        next(events)
+        began = time.monotonic()
+        stopped = pool.submit(gateway.stop)
+        wait_for(lambda: _is_shut(gateway), "the gateway drains")
+        gate.open()
+        assert [event.data for event in events][-1] == b"[DONE]"
+        assert stopped.result() == 0
+        assert time.monotonic() - began < 15.0
+        assert client.closed_by_server()
+
+
+def _is_shut(gateway: Gateway) -> bool:
+    try:
+        gateway.connect().close()
+    except ConnectionError:
+        return True
+    return False
