@@ -1,23 +1,24 @@
 """What is answered without a request to any pool: liveness, OPTIONS, unknown paths and methods, and the CORS fields."""
 
+from collections.abc import Callable, Mapping
+
 from gateway.core import openai
 from gateway.dataplane.answers import JSON, error_fields
+from gateway.dataplane.feedback import PATH
 from gateway.errors import ApiError
 from gateway.model.table import Settings
 from gateway.wire.http import Request
 from gateway.wire.server import ServerConnection
 
 METHODS = b"GET, POST, OPTIONS"
+_ALIVE = (b"/health", b"/healthz", b"/ping")
 
 
 def answer_other(settings: Settings, connection: ServerConnection, request: Request, path: bytes) -> None:
     """Paths and methods without an exchange: liveness, OPTIONS, 404 and 405."""
-    known = openai.allowed_method(path.decode("latin-1"))
-    cors = b""
-    origins = settings.cors_origins
-    if origins:
-        cors = cors_fields(request.fields.get(b"origin"), origins)
-    if path in (b"/health", b"/healthz", b"/ping") and request.method in (b"GET", b"HEAD"):
+    known = _allowed_method(path)
+    cors = cors_of(settings, request.fields)
+    if path in _ALIVE and request.method in (b"GET", b"HEAD"):
         connection.answer(200, JSON + cors, b'{"status":"ok"}')
         return
     if request.method == b"OPTIONS":
@@ -32,6 +33,32 @@ def answer_other(settings: Settings, connection: ServerConnection, request: Requ
         shown = path.decode("latin-1")[:200]
         error = ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
     connection.answer(error.status, error_fields(error) + cors, error.body())
+
+
+def answer_feedback(
+    settings: Settings, connection: ServerConnection, request: Request, take: Callable[[Request], None]
+) -> None:
+    """An application's word on an answer: taken in, or refused with the field at fault."""
+    cors = cors_of(settings, request.fields)
+    try:
+        take(request)
+    except ApiError as error:
+        connection.answer(error.status, error_fields(error) + cors, error.body())
+        return
+    connection.answer(202, JSON + cors, b'{"status":"accepted"}')
+
+
+def _allowed_method(path: bytes) -> str | None:
+    """What a path takes; None for one that nothing serves."""
+    if path == PATH:
+        return "POST"
+    return "GET, HEAD" if path in _ALIVE else openai.allowed_method(path.decode("latin-1"))
+
+
+def cors_of(settings: Settings, fields: Mapping[bytes, bytes]) -> bytes:
+    """The CORS lines of an answer to a request with these fields; none unless the policy lists origins."""
+    origins = settings.cors_origins
+    return cors_fields(fields.get(b"origin"), origins) if origins else b""
 
 
 def cors_fields(origin: bytes | None, origins: tuple[str, ...]) -> bytes:

@@ -20,7 +20,7 @@ from gateway.dataplane.decoding import decoded
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
-from gateway.dataplane.front import answer_other, cors_fields
+from gateway.dataplane.front import answer_feedback, answer_other, cors_of
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.kinds import PackedKinds
 from gateway.dataplane.known import IDENTITY, Known
@@ -143,17 +143,20 @@ class Pipeline:
         if self.current is not None:
             self.current.keyring.identify(dict(headers))
 
-    def refuse(self, connection: ServerConnection, error: ApiError) -> None:
+    def refuse(self, connection: ServerConnection, error: ApiError, headers: Headers) -> None:
         """The wire refused to read a request."""
-        connection.answer(error.status, error_fields(error), error.body(), close=True)
+        current = self.current
+        cors = cors_of(current.generation.table.settings, dict(headers)) if current is not None else b""
+        connection.answer(error.status, error_fields(error) + cors, error.body(), close=True)
 
     # the steps
 
     def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
+        settings = current.generation.table.settings
         if path == PATH and request.method == b"POST":
-            self._feedback(current, connection, request)
+            answer_feedback(settings, connection, request, self._take_feedback)
         else:
-            answer_other(current.generation.table.settings, connection, request, path)
+            answer_other(settings, connection, request, path)
 
     def _begin(self, exchange: Exchange, current: Current, known: Known | None) -> None:
         if known is None:
@@ -176,9 +179,7 @@ class Pipeline:
     def _know(self, exchange: Exchange, current: Current) -> Known:
         """Who calls, and what else the head says; kept for the next request with the same head."""
         head, table = exchange.request.head, exchange.generation.table
-        origins = table.settings.cors_origins
-        if origins:  # a page must be able to read that its key is unknown
-            exchange.extra_fields = cors_fields(head.fields.get(b"origin"), origins)
+        exchange.extra_fields = cors_of(table.settings, head.fields)  # a page must be able to read: its key is unknown
         path = head.target.partition(b"?")[0]
         head.derived = known = Known(head, path, exchange.api, table, current.keyring)
         return known
@@ -241,22 +242,16 @@ class Pipeline:
         table, caller = exchange.generation.table, exchange.caller
         assert caller is not None  # noqa: S101 - identified before
         rest = exchange.request.target.partition(b"?")[0].decode("latin-1").partition("/models")[2]
-        if rest.strip("/"):
-            body = models.one(table, caller.tenant, rest.lstrip("/"))
-        else:
-            body = models.listing(table, caller.tenant)
+        one, tenant = rest.lstrip("/"), caller.tenant
+        body = models.one(table, tenant, one) if one else models.listing(table, tenant)
         exchange.connection.answer(200, JSON + exchange.extra_fields, body)
         exchange.finish(Result.OK, 200)
 
-    def _feedback(self, current: Current, connection: ServerConnection, request: Request) -> None:
-        """An application's word on an answer: taken in, or refused with the field at fault."""
-        try:
-            caller = current.keyring.identify(request.fields)
-            self._on_feedback(read_feedback(request.body, caller.tenant.name, self._index, self._wall()))
-        except ApiError as error:
-            connection.answer(error.status, error_fields(error), error.body())
-            return
-        connection.answer(202, JSON, b'{"status":"accepted"}')
+    def _take_feedback(self, request: Request) -> None:
+        current = self.current
+        assert current is not None  # noqa: S101 - looked at before
+        caller = current.keyring.identify(request.fields)
+        self._on_feedback(read_feedback(request.body, caller.tenant.name, self._index, self._wall()))
 
     # ends
 

@@ -92,6 +92,11 @@ class RequestReader:
         self.partial = False
         self.in_body = False
 
+    @property
+    def headers(self) -> Headers:
+        """Those of the request that is being read, as far as they have come."""
+        return self._headers
+
     def close(self) -> None:
         """The connection is over: let go of it, and of the parser. Both hold this object, and such a cycle would wait
         for the collector, which runs rarely."""

@@ -48,8 +48,8 @@ class Handler(Protocol):
         """May the client send the long body that belongs to this head? Raises ``ApiError`` if not."""
         ...
 
-    def refuse(self, connection: "ServerConnection", error: ApiError) -> None:
-        """A request that the wire itself refused; must answer with ``connection.answer``."""
+    def refuse(self, connection: "ServerConnection", error: ApiError, headers: Headers) -> None:
+        """A request that the wire itself refused; must answer with ``connection.answer``. ``headers``: so far."""
         ...
 
 
@@ -373,7 +373,7 @@ class ServerConnection(asyncio.Protocol):
         """Refuse a request that cannot be read; nothing after it on this connection can be trusted."""
         self._refused = True
         if self.transport is not None and self.answering is None:
-            self._context.handler.refuse(self, error)
+            self._context.handler.refuse(self, error, self._reader.headers)
         # Else earlier requests are still to be answered: no answer is cut, and the connection closes after the last.
 
     def _linger(self) -> None:

@@ -85,7 +85,7 @@ class Client:
     def allow(self, headers: Headers) -> None:
         """Everybody may."""
 
-    def refuse(self, connection: ServerConnection, error: ApiError) -> None:
+    def refuse(self, connection: ServerConnection, error: ApiError, headers: Headers) -> None:
         raise error
 
 

@@ -62,7 +62,7 @@ class Rig:
         if self.refusal is not None:
             raise self.refusal
 
-    def refuse(self, connection: ServerConnection, error: ApiError) -> None:
+    def refuse(self, connection: ServerConnection, error: ApiError, headers: Headers) -> None:
         connection.answer(error.status, b"", error.body(), close=True)
 
     async def start(self) -> "Rig":
