@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from gateway.core.decide import CONTEXT_WINDOW
 from gateway.errors import PolicyError, PolicyRejectedError
-from gateway.policy.analysis import Report, analyse
+from gateway.policy.analysis import Report, Row, analyse
 from gateway.policy.compile import compile_table
 from gateway.policy.load import Loaded, load
 from gateway.policy.secret import unresolved
@@ -125,7 +126,7 @@ def _decisions(report: Report) -> Grid:
             escape(row.rule),
             *([escape(model)] if several else []),
             escape(row.requests),
-            escape(" → ".join(row.pools)) or "[red]refused[/]",
+            escape(" → ".join(row.pools)) or ("[red]refused[/] *" if _only_too_long(row) else "[red]refused[/]"),
             escape("\n".join(row.by)),
             str(row.buckets),
             _FAILOVER[row.failover],
@@ -133,7 +134,17 @@ def _decisions(report: Report) -> Grid:
     return grid
 
 
+def _only_too_long(row: Row) -> bool:
+    """Whether nothing but the context window stands against these requests."""
+    return row.by == (CONTEXT_WINDOW,)
+
+
 def _print_notes(console: Console, report: Report) -> None:
+    if any(not row.pools and _only_too_long(row) for row in report.rows):
+        console.print(
+            "* Only if the prompt itself is too long, with 400: else the pools with the largest context window get the "
+            "request. Counting tokens has no window.\n"
+        )
     over = report.bucket_count > report.bucket_most
     console.print(
         f"{report.bucket_count} buckets are possible, {report.bucket_most} are kept apart"

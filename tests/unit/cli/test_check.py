@@ -48,6 +48,17 @@ def test_a_good_policy_is_shown_and_exits_0() -> None:
         assert expected in text
 
 
+def test_what_only_its_window_refuses_is_marked(tmp_path: Path) -> None:
+    """The gateway still tries it while its prompt may fit; a policy without windows has no such note."""
+    file = tmp_path / "p.yaml"
+    file.write_text(SMALL.replace("tiny: {}", "tiny: {context_window: 8k}"))
+    _, text = out(file)
+    assert "refused *" in text
+    assert "* Only if the prompt itself is too long, with 400" in text
+    file.write_text(SMALL)
+    assert "prompt itself" not in out(file)[1]
+
+
 def test_a_broken_policy_exits_1_with_place_and_mend(broken: Path) -> None:
     """The line can be clicked on, the nearest word is there."""
     status, text = out(broken)
