@@ -167,3 +167,11 @@ class Attempt(Due):
         self.first_byte_due = now + wait_s
         self.expect(self.first_byte_due)
         connection.send(self._head, self._payload, self)  # type: ignore[arg-type]  # Relay is the listener
+
+
+def streams(work: object) -> bool:
+    """Whether a connection's work is an answer asked for as a stream that has begun to come, held back or passed on."""
+    if not isinstance(work, Exchange) or not work.facts.stream:
+        return False
+    relay = work.relay
+    return relay is not None and (relay.state is State.HOLDING or relay.state is State.FLOWING)

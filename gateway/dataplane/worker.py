@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.dataplane.admission import Admission
+from gateway.dataplane.attempt import streams
 from gateway.dataplane.board import Board
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.fleet import Fleet
@@ -242,12 +243,12 @@ class Worker:
             state = view.state(now).value
             endpoints.append(EndpointLocal(view.endpoint.name, state, view.inflight, view.connections.idle))
         lag_s, self._lag_s = self._lag_s, 0.0
-        busy = sum(1 for connection in self.context.connections if connection.answering is not None)
+        relayed = sum(1 for connection in self.context.connections if streams(connection.work))
         return Stats(
             self._options.index,
             self._generation,
             len(self.context.connections),
-            busy,
+            relayed,
             self.admission.queued,
             inflight,
             endpoints,

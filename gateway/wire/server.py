@@ -123,6 +123,11 @@ class ServerConnection(asyncio.Protocol):
         self.peer = ""
         self.transport: Any = None
 
+    @property
+    def work(self) -> Work | None:
+        """What the handler made of the request in progress."""
+        return self._work
+
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -236,3 +236,37 @@ async def test_captures_hold_what_was_relayed(make: Make, first: Upstream) -> No
     capture = (await plane.outcome(2)).capture
     assert capture is not None
     assert (orjson.loads(capture.request), capture.answer, capture.cut) == (asked, OK, False)
+
+
+async def test_streams_are_counted_while_they_come(make: Make, first: Upstream) -> None:
+    """The worker's gauge: neither a whole answer that is waited for, nor a stream that has not begun, is one."""
+    begin, go_on = asyncio.Event(), asyncio.Event()
+
+    async def script(body: bytes, writer: asyncio.StreamWriter) -> None:
+        await begin.wait()
+        if b'"stream":true' in body:
+            writer.write(stream_head() + chunk(event("a")))
+            await go_on.wait()
+            writer.write(chunk(event("", "stop") + DONE) + b"0\r\n\r\n")
+        else:
+            await go_on.wait()
+            writer.write(answer(OK))
+
+    first.script = script
+    plane = await make({"a": [first.url]}, pool={"a": {"timeouts": {"first_byte": "5s", "idle": "5s"}}})
+    reader, writer = await plane.send(STREAM)
+    whole_reader, whole_writer = await plane.send(CHAT)
+    async with asyncio.timeout(5):
+        while len(first.bodies) < 2:
+            await asyncio.sleep(0.005)
+    assert plane.worker._stats().streams == 0
+    begin.set()
+    async with asyncio.timeout(5):
+        await reader.readuntil(event("a"))
+        assert plane.worker._stats().streams == 1
+        go_on.set()
+        assert DONE in await reader.read()
+        await whole_reader.read()
+    assert plane.worker._stats().streams == 0
+    writer.close()
+    whole_writer.close()
