@@ -29,6 +29,6 @@ class Booking:
         for (series, pool, second, value, lane), number in counts.items():
             key = SeriesKey(series, self._bucket, pool)
             if value is None:
-                self._judge.accept_unscored(key, second, number)
+                self._judge.accept_unscored(key, second, number, lane)
             else:
                 self._judge.accept(key, second, value, number, lane)

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gateway.control import guards, worth
+from gateway.control import worth
 from gateway.control.guards import Shape, Source, Wanted
 from gateway.control.rollouts_booking import Booking
 from gateway.control.rollouts_latencies import Latencies
 from gateway.control.rollouts_margins import Margins
 from gateway.control.rollouts_pairs import PairFeed
+from gateway.control.rollouts_sessions import Sessions
 from gateway.core.consequence import Consequence, Subject
 from gateway.core.consequence import Kind as ConsequenceKind
 from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
-from gateway.core.evidence.blocks import BAD, GOOD
+from gateway.core.evidence.blocks import BAD, GOOD, ONLY_LANE, REQUESTS
 from gateway.core.evidence.pairs import PairLoss
-from gateway.core.evidence.sessions import SessionVote, SessionVotes
 from gateway.core.evidence.shares import FirstFailures
 from gateway.core.evidence.turns import Turns
 from gateway.core.quality import Inspection
@@ -62,15 +62,17 @@ class BucketFeed:
             one
             for source in (Source.CHECKS, Source.HARD_ANSWERS)
             for one in self._by_source.get(source, ())
-            if one.spec.announced and _is_plain(one) and not _by_conversation(one)
+            if one.spec.announced and _is_plain(one)
         ]
         self._announced = [
-            one for one in self.wanted if one.spec.announced and one.shape is Shape.RATE and one.stages != "shadow"
+            one
+            for one in self.wanted
+            if one.spec.announced and one.shape in (Shape.RATE, Shape.SESSION) and one.stages != "shadow"
         ]
         self._pairs = PairFeed(judge, plan, bucket, self._by_source, self._blame)
-        self._sessions: dict[SeriesKey, SessionVotes] = {}
         self._first = {one.name: FirstFailures() for one in self.wanted if one.shape is Shape.SHARE}
         self._margins = {one.name: Margins(one, now_s) for one in self.wanted if one.shape is Shape.MARGIN}
+        self._sessions = Sessions(judge, self._booking, self._margins, plan.candidate)
         self._latencies = Latencies(self._by_source.get(Source.LATENCY, ()))
 
     def key(self, one: Wanted, pool: str) -> SeriesKey:
@@ -96,7 +98,7 @@ class BucketFeed:
                 key = self.key(one, pool)
                 if (one.twin or pool == self.plan.candidate) and key not in told:
                     told.add(key)
-                    self._judge.announce(key, second, number)
+                    self._judge.announce(key, second, number, _lane(one))
 
     def take_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         """What is known without looking into the answers: errors and latencies, of every attempt."""
@@ -145,6 +147,8 @@ class BucketFeed:
             found = inspection if number == last and worth.attempt_value(outcome, attempt) == 0.0 else None
             for one in self._by_source.get(Source.CHECKS, ()):
                 self._book_answer(one, pool, worth.check_value(one.guard, found), outcome, now_s)
+                if one.shape is Shape.SESSION:  # its block waits for the conversation now, if that counts
+                    self._book_plain(one, pool, int(outcome.at), None)
             for one in self._by_source.get(Source.HARD_ANSWERS, ()):
                 self._book(one, pool, int(outcome.at), worth.hard_answer_value(found), outcome)
         self._booking.settle()
@@ -181,9 +185,7 @@ class BucketFeed:
 
     def advance(self, now_s: float) -> None:
         """Hand on the conversations that are over and the margins whose blocks are complete."""
-        for key, sessions in self._sessions.items():
-            for vote in sessions.finished(now_s):
-                self._vote(key, vote)
+        self._sessions.advance(now_s)
         self._booking.settle()
         for one in self.wanted:
             if one.shape is Shape.MARGIN:
@@ -210,7 +212,8 @@ class BucketFeed:
         if not _by_conversation(one):
             self._book(one, pool, second, value, answer)
         elif value is not None:
-            self._turn(one, pool, answer.conversation or answer.request_id, second, value=value, now_s=now_s)
+            conversation = answer.conversation or answer.request_id
+            self._sessions.turn(one, self.key(one, pool), conversation, second, value=value, now_s=now_s)
             self._blame(one, value, pool, answer.request_id)
 
     def _book(self, one: Wanted, pool: str, second: int, value: float | None, answer: Outcome | Subject) -> None:
@@ -232,7 +235,7 @@ class BucketFeed:
         if not one.twin and pool != self.plan.candidate:
             return
         if value is not None or one.spec.announced:
-            self._booking.count(one.name, pool, second, value, number=number)
+            self._booking.count(one.name, pool, second, value, lane=_lane(one), number=number)
         if value:
             self._blame(one, value, pool, request_id)
 
@@ -252,30 +255,6 @@ class BucketFeed:
         lane = CANDIDATE if pool == self.plan.candidate else BASELINE
         self._booking.count(one.name, self.plan.candidate, second, BAD if bad else GOOD, lane=lane)
 
-    def _turn(self, one: Wanted, pool: str, conversation: str, second: int, *, value: float, now_s: float) -> None:
-        if not one.twin and one.shape is not Shape.MARGIN and pool != self.plan.candidate:
-            return
-        key = self.key(one, pool)
-        sessions = self._sessions.get(key)
-        if sessions is None:
-            longest_s = guards.conversation_s(one.guard)
-            sessions = self._sessions[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
-        held = len(sessions)
-        votes = sessions.turn(conversation, second, value > 0.0, now_s)
-        # A new conversation is open now unless it voted at once; the block waits for its vote.
-        opened = len(sessions) + len(votes) - held
-        if opened > 0 and one.shape is Shape.SESSION and one.spec.announced:
-            self._judge.announce(key, second, opened)
-        for vote in votes:
-            self._vote(key, vote)
-
-    def _vote(self, key: SeriesKey, vote: SessionVote) -> None:
-        margins = self._margins.get(key.guard)
-        if margins is None:
-            self._booking.count(key.guard, key.pool, vote.started_s, vote.share)
-        else:
-            margins.add(int(vote.started_s), vote.share, candidate=key.pool == self.plan.candidate)
-
     def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
         if value > 0.0 and pool == self.plan.candidate:
             self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
@@ -284,6 +263,11 @@ class BucketFeed:
 def _is_plain(one: Wanted) -> bool:
     """Whether each outcome counts by itself."""
     return one.shape not in (Shape.SHARE, Shape.MARGIN)
+
+
+def _lane(one: Wanted) -> float:
+    """The lane of single requests: where conversations vote, they are awaited apart and have no value."""
+    return REQUESTS if one.shape is Shape.SESSION else ONLY_LANE
 
 
 def _by_conversation(one: Wanted) -> bool:

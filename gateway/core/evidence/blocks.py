@@ -6,7 +6,8 @@ bytes do not depend on the order of merging, so workers and replicas may report 
 bets or clocks. Called by the timeline, by readings and by whoever stores evidence.
 
 A lane tells outcomes of one block apart where the form of the guard needs it: a slice keeps each request's own limit
-there, a failure share the arm (``CANDIDATE`` or ``BASELINE``); all other guards use lane 0.
+there, a failure share the arm (``CANDIDATE`` or ``BASELINE``); all other guards use lane 0. Session votes are in lane 0
+too; the requests, which are awaited besides the conversations, are announced and resolved in ``REQUESTS``.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import msgspec
 ONLY_LANE = 0.0
 CANDIDATE = 0.0
 BASELINE = 1.0
+REQUESTS = 1.0
 
 GOOD = 0.0
 BAD = 1.0

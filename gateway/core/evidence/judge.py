@@ -134,14 +134,14 @@ class Judge:
             slice_series.accept(dispatched_s, value, count, series.spec.limit)
         return in_time
 
-    def accept_unscored(self, key: SeriesKey, dispatched_s: float, count: int = 1) -> bool:
+    def accept_unscored(self, key: SeriesKey, dispatched_s: float, count: int = 1, lane: float = ONLY_LANE) -> bool:
         """Count requests that were announced and say nothing (cancelled, say), for a series and its slices.
 
         A slice that was not told would wait for them until its deadline, and then count them as its guard says of
         what hangs: as good ones, of errors.
         """
         series = self.series(key)
-        in_time = series.accept_unscored(dispatched_s, count)
+        in_time = series.accept_unscored(dispatched_s, count, lane)
         for slice_series in self._slices_of(key):
             slice_series.accept_unscored(dispatched_s, count, series.spec.limit)
         return in_time

@@ -126,8 +126,7 @@ def test_what_was_found_in_a_cancelled_answer_is_no_evidence(fed: Fed) -> None:
     for number, found in enumerate((nothing, inspection(json=False))):
         fed.feed.take_checked(request(result="client_cancelled", request_id=f"r{number}"), found, AT + 1)
     fed.feed.advance(AT + 100)
-    assert fed.counts("hard_answers") == {-1.0: 2}
-    assert fed.counts("json") == {}
+    assert fed.counts("hard_answers") == fed.counts("json") == {-1.0: 2}
     assert fed.feed.culprits == {}
 
 
@@ -140,13 +139,14 @@ def test_pools_outside_the_rollout_are_not_counted(fed: Fed) -> None:
 
 
 def test_a_conversation_votes_once_with_its_share_of_bad_turns(fed: Fed) -> None:
-    """Announced at its first turn, booked there when it is over."""
+    """Its requests are announced, then it is, at its first turn; booked there when it is over."""
+    fed.feed.start(int(AT), "int4", 2, set())
     for turn, good in enumerate((True, False)):
         fed.feed.take_checked(request(conversation="c1"), inspection(json=good), AT + turn)
     assert fed.open_requests("json") == 1
-    assert fed.counts("json") == {}
+    assert fed.counts("json") == {-1.0: 2}
     fed.feed.advance(AT + 100)
-    assert fed.counts("json") == {0.5: 1}
+    assert fed.counts("json") == {0.5: 1, -1.0: 2}
     assert fed.open_requests("json") == 0
 
 
@@ -230,8 +230,8 @@ def test_a_failed_tool_is_one_more_bad_turn_of_its_conversation() -> None:
     subject = Subject("int40", AT + 0.7, "t", "b", "int4", "talk-int4")
     fed.feed.take_consequence(Consequence(Kind.TOOL_ERROR, subject), 1.0, AT + 2)
     fed.feed.advance(AT + 100)
-    assert fed.counts("tools") == {0.2: 1}
-    assert fed.counts("tools", "bf16") == {0.0: 1}
+    assert fed.counts("tools") == {0.2: 1, -1.0: 4}
+    assert fed.counts("tools", "bf16") == {0.0: 1, -1.0: 4}
     fed.feed.advance(AT + 700)
     assert fed.counts("tools.margin", second=AT + 700) == {0.2: 1}
     assert list(fed.feed.culprits) == ["tools", "tools.margin"]

@@ -1,0 +1,55 @@
+"""Conversations of one (rollout, bucket): from turns to votes of the series that count by conversation.
+
+Owns the open conversations, and that the judge waits for each where its series is announced. A vote is booked at the
+second of the turn that opened the conversation here, for that is the block that waits. Called by ``rollouts_feeds``.
+"""
+
+from collections.abc import Mapping
+
+from gateway.control import guards
+from gateway.control.guards import Shape, Wanted
+from gateway.control.rollouts_booking import Booking
+from gateway.control.rollouts_margins import Margins
+from gateway.core.evidence import Judge, SeriesKey
+from gateway.core.evidence.sessions import SessionVote, SessionVotes
+
+
+class Sessions:
+    """Open conversations by series. ``margins`` are those of the bucket by series' names, ``candidate`` the pool's."""
+
+    def __init__(self, judge: Judge, booking: Booking, margins: Mapping[str, Margins], candidate: str) -> None:
+        self._judge = judge
+        self._booking = booking
+        self._margins = margins
+        self._candidate = candidate
+        self._open: dict[SeriesKey, SessionVotes] = {}
+
+    def turn(self, one: Wanted, key: SeriesKey, conversation: str, second: int, *, value: float, now_s: float) -> None:
+        """One resolved turn of a conversation with the key's pool, of a request that arrived at ``second``."""
+        if not one.twin and one.shape is not Shape.MARGIN and key.pool != self._candidate:
+            return
+        sessions = self._open.get(key)
+        if sessions is None:
+            longest_s = guards.conversation_s(one.guard)
+            sessions = self._open[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
+        held = len(sessions)
+        votes = sessions.turn(conversation, second, value > 0.0, now_s)
+        # A new conversation is open now unless it voted at once; the block waits for its vote.
+        opened = len(sessions) + len(votes) - held
+        if opened > 0 and one.shape is Shape.SESSION and one.spec.announced:
+            self._judge.announce(key, second, opened)
+        for vote in votes:
+            self._vote(key, vote)
+
+    def advance(self, now_s: float) -> None:
+        """Let the conversations vote that are over."""
+        for key, sessions in self._open.items():
+            for vote in sessions.finished(now_s):
+                self._vote(key, vote)
+
+    def _vote(self, key: SeriesKey, vote: SessionVote) -> None:
+        margins = self._margins.get(key.guard)
+        if margins is None:
+            self._booking.count(key.guard, key.pool, vote.started_s, vote.share)
+        else:
+            margins.add(int(vote.started_s), vote.share, candidate=key.pool == self._candidate)
