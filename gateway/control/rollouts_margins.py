@@ -21,28 +21,28 @@ class Margins:
     drawn by a hash of the block and never by the outcomes. A block without traffic on one side says nothing.
     """
 
-    __slots__ = ("_deadline_s", "_name", "_timeline")
+    __slots__ = ("_deadline_s", "_name", "timeline")
 
     def __init__(self, one: Wanted, start_s: float) -> None:
         guard = one.guard
         by_conversation = guard.feed == "session"
         self._deadline_s = guards.conversation_s(guard) + guards.TURN_S if by_conversation else guards.outcome_s(guard)
         self._name = one.name
-        self._timeline = Timeline(guard.block_s, self._deadline_s, start_s)
+        self.timeline = Timeline(guard.block_s, self._deadline_s, start_s)
 
     def add(self, second: int, value: float, *, candidate: bool) -> None:
         """One outcome of an arm."""
-        block = self._timeline.open_at(second, 1)
+        block = self.timeline.open_at(second, 1)
         if block is not None:
             block.add(value, lane=CANDIDATE if candidate else BASELINE)
 
     def skip(self, at_s: float) -> None:
         """Forget what was dispatched before the first whole block after ``at_s``."""
-        self._timeline.skip_before(self._timeline.first_whole_block(at_s))
+        self.timeline.skip_before(self.timeline.first_whole_block(at_s))
 
     def ripe(self, now_s: float) -> Iterator[tuple[float, int]]:
         """Differences of the blocks that are complete, with counts."""
-        for number, block in self._timeline.take_ripe(now_s):
+        for number, block in self.timeline.take_ripe(now_s):
             arms: dict[float, list[float]] = {CANDIDATE: [], BASELINE: []}
             for (lane, value), count in sorted(block.cells.items()):
                 arms[lane].extend([value] * count)

@@ -1,7 +1,8 @@
 """Conversations of one (rollout, bucket): from turns to votes of the series that count by conversation.
 
 Owns the open conversations, and that the judge waits for each where its series is announced. A vote is booked at the
-second of the turn that opened the conversation here, for that is the block that waits. Called by ``rollouts_feeds``.
+second of the turn that opened the conversation here, for that is the block that waits; so a turn whose own block is
+closed opens none, and counts for a conversation that is open. Called by ``rollouts_feeds``.
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,12 @@ class Sessions:
         if sessions is None:
             longest_s = guards.conversation_s(one.guard)
             sessions = self._open[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
+        margins = self._margins.get(key.guard)
+        timeline = margins.timeline if margins is not None else self._judge.series(key).timeline
+        if conversation not in sessions and timeline.is_closed(second):
+            # It would take along what is said of the conversation's newer answers.
+            timeline.late += 1
+            return
         held = len(sessions)
         votes = sessions.turn(conversation, second, value > 0.0, now_s)
         # A new conversation is open now unless it voted at once; the block waits for its vote.

@@ -2,9 +2,10 @@
 
 Owns when a conversation is finished (idle, long enough, or old enough) and what it then votes. For guards whose
 outcomes cluster in conversations (tools, JSON, refusals), where turns are not independent evidence but conversations
-are. Called by control with every resolved turn; must not know meters. A vote is booked under the conversation's FIRST
-dispatch: booked under its end, conversations that break off early because they failed would be seen before the
-healthy ones.
+are. Called by control with every resolved turn; must not know meters. A vote is booked under the dispatch of the turn
+that OPENED it: booked under its end, conversations that break off early because they failed would be seen before the
+healthy ones. It is never moved back to a turn that was dispatched before and became known later: the block that waits
+for the vote is the one that was told of it, and an older one may be closed.
 """
 
 from collections.abc import Hashable, Iterator
@@ -16,7 +17,7 @@ MOST_TURNS = 20
 
 
 class SessionVote(msgspec.Struct, frozen=True):
-    """Share of bad turns of one conversation, to be accepted at ``started_s`` (dispatch of its first turn)."""
+    """Share of bad turns of one conversation, to be accepted at ``started_s`` (dispatch of the turn that opened it)."""
 
     conversation: Hashable
     share: float
@@ -64,6 +65,9 @@ class SessionVotes:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, conversation: Hashable) -> bool:
+        return conversation in self._open
+
     def turn(self, conversation: Hashable, dispatched_s: float, bad: bool, now_s: float) -> list[SessionVote]:
         """Count one resolved turn; returns the votes that it completes."""
         votes = []
@@ -75,7 +79,6 @@ class SessionVotes:
             turns = _Turns(dispatched_s)
         turns.turns += 1
         turns.bad += bad
-        turns.started_s = min(turns.started_s, dispatched_s)
         turns.last_s = max(turns.last_s, now_s)
         if turns.turns >= self.most_turns:
             votes.append(_vote(conversation, turns))

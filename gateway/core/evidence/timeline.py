@@ -58,6 +58,10 @@ class Timeline:
         """First block that begins at ``at_s`` or later."""
         return ceil(at_s / self.block_s - _BORDER_SLACK)
 
+    def is_closed(self, dispatched_s: float) -> bool:
+        """Whether what was dispatched at ``dispatched_s`` comes too late."""
+        return self.number_at(dispatched_s) < self.next_block
+
     def open_at(self, dispatched_s: float, count: int) -> OpenBlock | None:
         """Block for a request dispatched at ``dispatched_s``; None, and ``count`` more late ones, if it is closed."""
         return self.open_number(self.number_at(dispatched_s), count)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from gateway.control.guards import series_of
 from gateway.control.rollouts_feeds import BucketFeed
+from gateway.core.consequence import Consequence, Kind, Subject
 from gateway.core.evidence import Budget, Judge, SeriesKey
 from gateway.core.evidence.series import Series
 from gateway.model.outcome import Attempt, Outcome
@@ -97,3 +98,41 @@ def test_a_lost_announcement_closes_no_block_before_its_conversations_vote() -> 
     fed = Fed()
     fed.run(200, [event for at in range(5) for event in fed.answer(at, "talk", 40 + at)[1:]])
     assert fed.counted() == (1, 1.0, 0)
+
+
+def test_an_older_turn_does_not_draw_its_conversations_vote_into_a_closed_block() -> None:
+    """Of two requests at once the later one answers first; the block of the other has nobody else to wait for."""
+    fed = Fed()
+    first, second = fed.answer(8, "talk", 65), fed.answer(12, "talk", 30, good=True)
+    fed.run(300, [*first, *second])
+    assert fed.counted() == (1, 0.5, 0)
+    assert fed.series().timeline.next_block > 101
+
+
+def said(at: float, told: float, fed: Fed, conversation: str = "talk") -> Event:
+    """A bad word about an answer."""
+    subject = Subject(f"{conversation}/{at}", AT + at, "t", "b", "int4", conversation)
+    return told, lambda now_s: fed.feed.take_consequence(Consequence(Kind.FEEDBACK, subject), 1.0, now_s)
+
+
+def test_a_word_that_comes_too_late_takes_no_other_along() -> None:
+    """Alone it is late; of a conversation that is open it is one more word."""
+    words = Guard("words", "feedback_rate", limit=0.1, margin=0.1, feed="session", block_s=10.0, deadline_s=100.0)
+    fed = Fed(words)
+    fed.run(600, [said(0, 300, fed), said(290, 301, fed), said(100, 302, fed), said(500, 510, fed, "other")])
+    assert fed.counted() == (1, 1.0, 1)
+    fed.run(900, [], AT + 600)
+    assert fed.counted() == (2, 2.0, 1)
+
+
+def test_a_failure_of_a_closed_block_opens_no_conversation() -> None:
+    """A tool that ran for long failed, and only then its conversation goes on: the new answers count."""
+    fed = Fed(Guard("tools", "tool_failure_rate", limit=0.01, feed="session", block_s=10.0))
+    subject = Subject("talk/1", AT + 1, "t", "b", "int4", "talk")
+    other = Subject("talk/180", AT + 180, "t", "b", "int4", "talk")
+
+    def tell(which: Subject) -> Callable[[float], None]:
+        return lambda now_s: fed.feed.take_consequence(Consequence(Kind.TOOL_ERROR, which), 1.0, now_s)
+
+    fed.run(400, [(170, tell(subject)), (190, tell(other))])
+    assert fed.counted() == (1, 1.0, 1)

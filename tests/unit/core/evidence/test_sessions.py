@@ -8,7 +8,7 @@ from gateway.core.evidence.sessions import SessionVotes
 
 
 def test_an_idle_conversation_votes_its_share():
-    """One vote per conversation, booked under its first dispatch."""
+    """One vote per conversation, booked under the dispatch that opened it."""
     votes = SessionVotes(idle_s=60.0)
     assert votes.turn("a", 100.0, False, 101.0) == []
     assert votes.turn("a", 110.0, True, 112.0) == []
@@ -50,6 +50,17 @@ def test_open_conversations_are_bounded():
     (vote,) = votes.turn("c", 3.0, False, 3.0)
     assert vote.conversation == "b"
     assert len(votes) == 2
+
+
+def test_a_vote_stays_where_its_conversation_was_opened():
+    """A turn that was dispatched before and answered later is a turn of it; the block that waits is the first one's."""
+    votes = SessionVotes(idle_s=60.0)
+    votes.turn("a", 110.0, False, 111.0)
+    assert "a" in votes
+    votes.turn("a", 100.0, True, 150.0)
+    (vote,) = votes.finished(210.0)
+    assert (vote.share, vote.started_s, vote.ended_s) == (0.5, 110.0, 150.0)
+    assert "a" not in votes
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 300), st.booleans()), max_size=120))
