@@ -25,7 +25,7 @@ MISSING_LIMIT = 0.02
 
 ERRORS_D_S = 30.0
 LATE_D_S = 600.0
-LATENCY_D_S = 90.0  # beyond the usual first-byte timeout: what is open then has had its first token
+LATENCY_D_S = 90.0  # beyond the usual first-byte timeout; an answer that lasts longer counts in the late series
 CHECK_D_S = 120.0
 SHARE_D_S = 120.0
 PAIR_D_S = 150.0  # a leg's timeout and the comparison
@@ -125,6 +125,10 @@ def _of_latency(guard: Guard) -> tuple[Wanted, ...]:
     if guard.limit is not None:
         live = spec(deadline_s=max(guard.deadline_s or 0.0, LATENCY_D_S), announced=True)
         found.append(Wanted(guard.name, guard, Source.LATENCY, Shape.RATE, live))
+        # A latency is known when its answer ends, so the deadline drops the slowest ones first: nothing may pass
+        # without them. Dropped here too what is still open: it may have been cancelled, or its outcome lost.
+        late = msgspec.structs.replace(live, deadline_s=max(live.deadline_s, _late_s(guard)))
+        found.append(Wanted(f"{guard.name}.late", guard, Source.LATENCY, Shape.RATE, late))
         found.append(
             Wanted(
                 f"{guard.name}.shadow",
@@ -137,8 +141,16 @@ def _of_latency(guard: Guard) -> tuple[Wanted, ...]:
         )
     if ratio_of(guard) is not None:
         share = SeriesSpec(Form.SHARE, 0.0, Feed.VOTE, guard.block_s, SHARE_D_S)
-        found.append(Wanted(f"{guard.name}.ratio", guard, Source.LATENCY, Shape.SHARE, share, twin=False, calm=True))
+        of_share = partial(Wanted, guard=guard, source=Source.LATENCY, shape=Shape.SHARE, twin=False, calm=True)
+        found.append(of_share(f"{guard.name}.ratio", spec=share))
+        late = msgspec.structs.replace(share, deadline_s=_late_s(guard))
+        found.append(of_share(f"{guard.name}.ratio.late", spec=late))
     return tuple(found)
+
+
+def _late_s(guard: Guard) -> float:
+    """How long an answer may last and still count: well beyond the limit where the whole answer has one."""
+    return max(LATE_D_S, guard.limit + LATENCY_D_S if guard.metric == "total" and guard.limit is not None else 0.0)
 
 
 def _of_rate(guard: Guard) -> tuple[Wanted, ...]:

@@ -17,8 +17,11 @@ class Latencies:
 
     def __init__(self, wanted: Iterable[Wanted]) -> None:
         self._quantiles: dict[str, ControlQuantile] = {}
+        self._observers: set[str] = set()  # one series a guard, or each latency would count as several
         for one in wanted:
-            self._quantiles.setdefault(one.guard.name, ControlQuantile(one.guard.quantile or 0.99))
+            if one.guard.name not in self._quantiles:
+                self._quantiles[one.guard.name] = ControlQuantile(one.guard.quantile or 0.99)
+                self._observers.add(one.name)
 
     def value(
         self, one: Wanted, second: int, latency: float | None, *, candidate: bool, timed_out: bool
@@ -27,7 +30,7 @@ class Latencies:
         guard, quantiles = one.guard, self._quantiles[one.guard.name]
         block = block_number(second, guard.block_s)
         known = quantiles.threshold(block)
-        if latency is not None and not candidate:
+        if latency is not None and not candidate and one.name in self._observers:
             quantiles.observe(block, latency)
         if latency is None and not timed_out:
             return None

@@ -70,6 +70,7 @@ def draw_request(
         guard = found[name]
         if struck[name] and guard.metric in guarding.LATENCIES:
             seconds[guard.metric] = 2.0 * (guard.limit or 5.0 * seconds[guard.metric])
+    seconds["total"] = max(seconds["total"], seconds["ttft"] + 100.0 * seconds["tpot"])
     failure = "status_5xx" if error else ""
     kind = msgspec.structs.replace(
         _KIND,

@@ -58,10 +58,25 @@ def test_latency_guards_are_exceedances_and_ratios_shares() -> None:
     """P99 becomes 1 %; without a limit, the baseline's quantile is the threshold."""
     found = by_name(Guard("ttft", "ttft", limit=2.0, quantile=0.99, or_ratio=1.2, feed="vote", block_s=30.0))
     assert found["ttft"].spec.limit == 0.01
-    assert set(found) == {"ttft", "ttft.shadow"}
+    assert set(found) == {"ttft", "ttft.late", "ttft.shadow"}
     relative = by_name(Guard("ttft", "ttft", quantile=0.99, or_ratio=1.2))
-    assert relative["ttft.ratio"].spec.form is Form.SHARE
+    assert set(relative) == {"ttft.ratio", "ttft.ratio.late"}
+    assert {one.spec.form for one in relative.values()} == {Form.SHARE}
     assert guards.ratio_of(relative["ttft.ratio"].guard) == 1.2
+
+
+@pytest.mark.parametrize("metric", ["ttft", "tpot", "token_gap", "total"])
+def test_no_latency_guard_passes_without_the_answers_that_last_longest(metric: str) -> None:
+    """They are known last: the late series waits ten minutes for them, and beyond the limit of the whole answer."""
+    found = by_name(Guard("slow", metric, limit=2.0, quantile=0.95, ratio=1.5, feed="vote", block_s=30.0))
+    assert set(found) == {"slow", "slow.late", "slow.shadow", "slow.ratio", "slow.ratio.late"}
+    assert (found["slow"].spec.deadline_s, found["slow.ratio"].spec.deadline_s) == (90.0, 120.0)
+    for name in ("slow.late", "slow.ratio.late"):
+        assert (found[name].spec.deadline_s, found[name].spec.overdue) == (600.0, Overdue.DROP)
+        assert found[name].asked
+        assert found[name].spec.same_stakes(found[name.removesuffix(".late")].spec)
+    hours = by_name(Guard("slow", metric, limit=3_600.0, quantile=0.95))
+    assert hours["slow.late"].spec.deadline_s == (3_690.0 if metric == "total" else 600.0)
 
 
 def test_agreement_is_judged_in_pairs_with_a_guard_on_unscored_ones() -> None:

@@ -119,6 +119,24 @@ def test_each_attempt_counts_for_its_own_pool(fed: Fed) -> None:
     assert "hard_answers" not in fed.feed.culprits
 
 
+@pytest.mark.parametrize("metric", ["total", "tpot"])
+def test_an_answer_that_ends_after_the_fast_deadline_is_slow_in_the_late_series(metric: str) -> None:
+    """Slow pools answer late: what is dropped as overdue must not be just what the guard asks about."""
+    limit = 120.0 if metric == "total" else 0.05
+    fed = Fed((Guard("slow", metric, limit=limit, quantile=0.95, feed="product", block_s=10.0),))
+    fed.feed.start(int(AT), "int4", 10, set())
+    quick = [request(first_to_last_s=9.0, completion_tokens=1_001) for _ in range(7)]
+    fed.feed.take_outcomes(quick)
+    fed.judge.advance(AT + 170)
+    long = (Attempt("int4", "int4/0", 200, "", 0.0, 180.0),)
+    fed.feed.take_outcomes([request(attempts=long, first_to_last_s=179.0, completion_tokens=1_001) for _ in range(3)])
+    fast, late = (fed.judge.series(SeriesKey(name, "b", "int4")) for name in ("slow", "slow.late"))
+    assert (fast.timeline.late, fast.bad) == (3, 0.0)
+    assert fed.counts("slow.late") == {0.0: 7, 1.0: 3}
+    fed.judge.advance(AT + 190)
+    assert (late.timeline.late, late.evidence.number, late.bad) == (0, 10, 3.0)
+
+
 def test_what_was_found_in_a_cancelled_answer_is_no_evidence(fed: Fed) -> None:
     """It says nothing of the pool that nobody waited for it; the request is resolved all the same."""
     no_byte = failed(Check.ERROR_OBJECT, "no byte")
@@ -166,7 +184,8 @@ def test_slow_requests_are_to_blame_for_a_share_of_slow_ones_too() -> None:
     for pool, seconds in (("int4", 9.0), ("int4", 0.1), ("bf16", 9.0)):
         turn = with_fields(request(pool, request_id=f"{pool}-{seconds}"), at=AT + 40)
         fed.feed.take_outcomes([paced(turn, pool, seconds)])
-    assert {name: list(ids) for name, ids in fed.feed.culprits.items()} == {"ttft.ratio": ["int4-9.0"]}
+    blamed = {name: list(ids) for name, ids in fed.feed.culprits.items()}
+    assert blamed == {"ttft.ratio": ["int4-9.0"], "ttft.ratio.late": ["int4-9.0"]}
 
 
 def test_margins_become_differences_once_their_block_is_complete(fed: Fed) -> None:

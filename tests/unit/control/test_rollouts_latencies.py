@@ -57,3 +57,14 @@ def test_what_was_not_measured_says_nothing_and_a_timeout_is_slow() -> None:
     latencies = Latencies([one])
     assert latencies.value(one, 5, None, candidate=True, timed_out=False) is None
     assert latencies.value(one, 5, None, candidate=True, timed_out=True) == 1.0
+
+
+def test_a_latency_of_the_baseline_is_shown_once_however_many_series_ask() -> None:
+    """Half as many answers would be enough for a threshold, if each counted in the late series as well."""
+    series = [one for one in series_of(LIMIT) if one.stages == "live"]
+    latencies = Latencies(series)
+    assert len(series) == 2
+    for _ in range(99):
+        for one in series:
+            latencies.value(one, 5, 3.0, candidate=False, timed_out=False)
+    assert latencies.value(series[0], 35, 4.0, candidate=True, timed_out=False) == 1.0, "99 of the 100 that it takes"

@@ -2,8 +2,12 @@
 
 import random
 
+import msgspec
+import pytest
+
 from gateway.control import worth
 from gateway.control.rehearsal.requests import draw_pair, draw_request
+from gateway.model.proving import Guard
 from tests.unit.control.rehearsal.test_scenario import PLAN, TABLE
 
 BUCKET = ("bucket-1", "chat", "short")
@@ -37,6 +41,17 @@ def test_each_guards_share_is_bad_and_in_its_own_way() -> None:
     assert all(one.bad for one in bad)
     slow = drawn(ttft=0.1)
     assert 133 < sum(one.scored.outcome.ttft_s > 2.0 for one in slow) < 267
+
+
+def test_an_answer_lasts_as_long_as_its_first_token_and_all_others_take() -> None:
+    """Slow ones are known later, and that is a part of what a rehearsal has to show."""
+    guard = Guard("pace", "tpot", limit=1.0, quantile=0.95)
+    plan = msgspec.structs.replace(PLAN, guards=("pace",))
+    for level, took_s in ((0.0, 1.1), (1.0, 200.1)):
+        one = draw_request(
+            plan, {"pace": guard}, {"pace": level}, bucket=BUCKET, pool="int4", at_s=5.0, number=1, rand=random.Random()
+        )
+        assert one.scored.outcome.attempts[0].took_s == pytest.approx(took_s)
 
 
 def test_pairs_of_equal_pools_cancel_and_a_worse_one_loses_on_average() -> None:
