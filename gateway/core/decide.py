@@ -22,7 +22,6 @@ MEMO_MOST: Final = 4096
 NO_ROUTE: Final = "none"
 WINDOW_SLACK: Final = 1.1  # an estimated prompt this much over the window may still fit
 CONTEXT_WINDOW: Final = "context_window"
-TOO_LONG: Final = "context_length_exceeded"
 # Where a request has its prompt, if not in ``messages``: what ``param`` of the refusal names.
 _PROMPT_FIELD: Final[dict[Api, str]] = {
     Api.COMPLETIONS: "prompt",
@@ -226,7 +225,7 @@ def _with_lifted(
 
 def _too_long(profile: Profile) -> ApiError:
     message = f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
-    return ApiError(400, TOO_LONG, message, param=_PROMPT_FIELD.get(profile.api, "messages"))
+    return ApiError(400, "context_length_exceeded", message, param=_PROMPT_FIELD.get(profile.api, "messages"))
 
 
 def explain(table: Table, profile: Profile) -> Explanation:
