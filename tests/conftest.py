@@ -23,10 +23,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed test shows what the running gateways said: some failures are seen once, and elsewhere."""
     report = yield
-    if report.failed:
+    if report.failed and "unit" not in item.path.parts:
         for gateway in Gateway.running:
             report.sections.append((f"gateway on port {gateway.port}", gateway.told()))
     return report

@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 import orjson
 
+DEPTH_MOST = 8  # errors in errors; gateways in a row wrap each other's
 MESSAGE_CHARS = 500
 """A message is cut here: some runtimes put a whole traceback, or the prompt, into it."""
 
@@ -31,7 +32,7 @@ def read_fault(body: bytes) -> Fault:
     return _from_value(value)
 
 
-def _from_value(value: object) -> Fault:
+def _from_value(value: object, depth: int = 0) -> Fault:
     if isinstance(value, str):
         return Fault(_cut(value))
     if not isinstance(value, dict):
@@ -42,8 +43,8 @@ def _from_value(value: object) -> Fault:
         inner = fields.get("detail")
     if isinstance(inner, str):
         return Fault(_cut(inner), type=_word(fields.get("type")), code=_word(fields.get("code")))
-    if isinstance(inner, dict):
-        return _from_value(inner)
+    if isinstance(inner, dict) and depth < DEPTH_MOST:
+        return _from_value(inner, depth + 1)
     if isinstance(inner, list):
         return Fault(_cut("; ".join(_validation(item) for item in inner)), param=_location(inner))
     message = fields.get("message")
@@ -59,17 +60,20 @@ def _validation(item: object) -> str:
     """One entry of FastAPI's validation list: where and what, without the input it quotes."""
     if not isinstance(item, dict):
         return str(item)
-    place = ".".join(str(part) for part in item.get("loc", ()) if part != "body")
+    place = _place(item)
     text = str(item.get("msg", "invalid"))
     return f"{place}: {text}" if place else text
 
 
 def _location(items: list[object]) -> str | None:
     first = items[0] if items else None
-    if not isinstance(first, dict):
-        return None
-    parts = [str(part) for part in first.get("loc", ()) if part != "body"]
-    return ".".join(parts) or None
+    return _place(first) or None if isinstance(first, dict) else None
+
+
+def _place(item: dict[str, object]) -> str:
+    """Where in the request; empty if the entry does not say it as a list."""
+    steps = item.get("loc")
+    return ".".join(str(step) for step in steps if step != "body") if isinstance(steps, list) else ""
 
 
 def _word(value: object) -> str | None:

@@ -41,6 +41,10 @@ from gateway.runtimes.faults import MESSAGE_CHARS, Fault, read_fault
         (b'{"detail":[]}', Fault("")),
         (b'{"detail":["odd"]}', Fault("odd")),
         (b'{"error":{}}', Fault("")),
+        (b'{"error":[{"loc":null}]}', Fault("invalid")),
+        (b'{"detail":[{"loc":"body","msg":"odd"}]}', Fault("odd")),
+        (b'{"detail":[{"loc":7,"msg":"odd"},{}]}', Fault("odd; invalid")),
+        (b'{"error":' * 900 + b"{}" + b"}" * 900, Fault("")),
     ],
 )
 def test_known_shapes(body: bytes, fault: Fault) -> None:
