@@ -46,9 +46,8 @@ class Facts:
     ``conversation`` is a stable digest of the explicit session hint, else of the first messages; never of a request id.
     ``session`` tells whether that hint was explicit. ``usage_in_stream``: what ``stream_options.include_usage`` said.
     ``tools`` are the declared tool names in order; ``forced_tool`` the one named by tool_choice.
-    ``longest_bytes``: of several
-    independent inputs (embeddings, rerank, prompt arrays) the largest, which alone must fit the context; 0 = all
-    text is one context.
+    ``longest_bytes``: of several independent inputs (embeddings, rerank, prompt arrays) the largest, which alone must
+    fit the context; 0 = all text is one context.
     """
 
     api: Final[Api]
