@@ -79,7 +79,7 @@ class RolloutsApi:
         wanted, bucket, history = query.get("rollout", ""), query.get("bucket", ""), flag_of(query, "history")
         rows = []
         for at, standing in sorted(engine.standings.items()):
-            plan = engine.plan(at[0])
+            plan = engine.buckets.plans.get(at[0])
             if plan is None or wanted not in ("", plan.name) or bucket not in ("", standing.bucket):
                 continue
             rows.append(self._row(at, standing, now_s, history=history))
@@ -107,7 +107,7 @@ class RolloutsApi:
         if not history:
             for series in evidence["series"]:
                 series.pop("history", None)
-        plan = engine.plan(at[0])
+        plan = engine.buckets.plans.get(at[0])
         return {
             **msgspec.to_builtins(standing),
             "stages": [msgspec.to_builtins(stage) for stage in plan.stages] if plan is not None else [],

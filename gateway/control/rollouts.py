@@ -45,7 +45,6 @@ from gateway.core.rollout import (
 from gateway.model.messages import Starts
 from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
-from gateway.model.proving import Rollout
 from gateway.model.table import Table
 
 _log = structlog.get_logger("control.rollouts")
@@ -238,6 +237,13 @@ class Engine:
 
     # proposals
 
+    def restage(self, now_s: float, asked: Iterable[Key] = ()) -> list[Proposal]:
+        """Where buckets go on in stages that a reload changed; ``asked`` also where another gateway's differ."""
+        event = Event(EventKind.RELOADED, now_s, "the policy's stages changed")
+        found = {at: self.propose(at, event) for at in sorted(self.buckets.unplaced.union(asked))}
+        self.buckets.unplaced = {at for at, proposal in found.items() if proposal is not None}
+        return [proposal for proposal in found.values() if proposal is not None]
+
     def command(self, at: Key, event: Event) -> Proposal | str:
         """What a person asks for: a proposal, or why not."""
         standing = self.standings.get(at)
@@ -270,6 +276,8 @@ class Engine:
         """It is stored: it holds here as well."""
         standing = proposal.stepped.standing
         self.standings[proposal.key] = standing
+        if proposal.event.kind is EventKind.RELOADED:
+            self.buckets.unplaced.discard(proposal.key)
         if (run := self.runs.get(proposal.key)) is None:
             return
         run.standing = standing
@@ -278,18 +286,6 @@ class Engine:
         for effect in proposal.stepped.effects:
             if isinstance(effect, StartStage):
                 run.start_stage(effect, proposal.event.at_s)
-
-    def plan(self, identity: str) -> Rollout | None:
-        """A rollout of the policy in force."""
-        return self.buckets.plans.get(identity)
-
-    def plans(self) -> Iterable[Rollout]:
-        """All rollouts of the policy in force."""
-        return self.buckets.plans.values()
-
-    def identity(self, rollout: str) -> str | None:
-        """By its name in the policy in force."""
-        return self.buckets.identities.get(rollout)
 
     def state(self, now_s: float) -> EngineState:
         """To be stored now and then, and at the end."""

@@ -23,11 +23,15 @@ _log = structlog.get_logger("control.rollouts")
 
 
 class Buckets:
-    """Every bucket that was met. Keys are (rollout identity, bucket)."""
+    """Every bucket that was met. Keys are (rollout identity, bucket).
+
+    ``unplaced``: the policy around them changed, and their standing may still name a stage of the one before.
+    """
 
     def __init__(self) -> None:
         self.runs: dict[Key, Run] = {}
         self.standings: dict[Key, Standing] = {}
+        self.unplaced: set[Key] = set()
         self.refused: dict[Key, str] = {}
         self.plans: dict[str, Rollout] = {}
         self.identities: dict[str, str] = {}
@@ -48,8 +52,8 @@ class Buckets:
         self.runs, self._by_bucket, self.refused = {}, {}, {}
         for standing in sorted(self.standings.values(), key=lambda one: (one.identity, one.bucket)):
             self._add(judge, standing, now_s)
+        self.unplaced = {(one.identity, one.bucket) for one in self.in_force()}
         for key, run in self.runs.items():
-            run.reloaded = True
             run.feed.turns = turns.get(key, run.feed.turns)
 
     def turns(self) -> dict[str, TurnsState]:

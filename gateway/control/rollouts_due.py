@@ -1,4 +1,4 @@
-"""What is due for a bucket that did not trip: changed records and stages, beginnings, verdicts, time, calm.
+"""What is due for a bucket that did not trip: changed records, beginnings, verdicts, time, calm.
 
 Owns the conditions under which the engine itself causes events. Pure but for what it asks of the run. The first event
 that moves anything is taken, so the order is the order of importance. Called by the engine, once a turn and bucket.
@@ -30,9 +30,6 @@ def due_events(run: Run, moment: Moment) -> Iterator[Event]:
     standing, now_s = run.standing, moment.now_s
     if moment.record != standing.record:
         yield Event(EventKind.CHANGED, now_s, "the pool's deployment record changed", record=moment.record)
-    if run.reloaded:
-        run.reloaded = False
-        yield Event(EventKind.RELOADED, now_s, "the policy's stages changed")
     if standing.state is State.FROZEN:
         if moment.calm:
             yield Event(EventKind.CALM, now_s, "no bucket tripped for a quarter of an hour")

@@ -55,7 +55,7 @@ def _states(engine: Engine) -> Iterable[Family]:
     since: dict[Key, float] = {}
     buckets: dict[Key, float] = {}
     for at, standing in engine.standings.items():
-        if engine.plan(at[0]) is None:
+        if engine.buckets.plans.get(at[0]) is None:
             continue
         key = (standing.rollout, standing.bucket, standing.candidate)
         states.update({(*key, state.value): float(standing.state is state) for state in State})
@@ -63,7 +63,7 @@ def _states(engine: Engine) -> Iterable[Family]:
         stages[key] = float(standing.stage)
         since[key] = standing.since_s
         buckets[standing.rollout,] = buckets.get((standing.rollout,), 0.0) + 1.0
-    for plan in engine.plans():
+    for plan in engine.buckets.plans.values():
         buckets.setdefault((plan.name,), 0.0)
     yield gauge("quantgate_rollout_state", "1 for the state of the bucket.", (*_BUCKET, "state"), states)
     yield gauge("quantgate_rollout_share", "Share of live traffic that the candidate may get, 0 to 1.", _BUCKET, shares)

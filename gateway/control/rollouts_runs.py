@@ -51,7 +51,7 @@ class NoSlotError(Exception):
 
 
 class Run:
-    """A (rollout, bucket) with its series. ``reloaded``: the policy around it changed since it was last stepped."""
+    """A (rollout, bucket) with its series."""
 
     def __init__(self, judge: Judge, plan: Rollout, standing: Standing, found: dict[str, Guard], now_s: float) -> None:
         wanted = (*(one for name in plan.guards for one in guards.series_of(found[name])), *guards.implicit_series())
@@ -61,7 +61,6 @@ class Run:
         self.standing = standing
         self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
         self.feed.shadowing = standing.below is State.SHADOWING
-        self.reloaded = False
         self.no_slot = ""
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge

@@ -75,7 +75,7 @@ class RolloutService:
 
     def standing(self, rollout: str, bucket: str) -> Standing | None:
         """Where a bucket stands, by the rollout's name in the policy in force."""
-        identity = self.engine.identity(rollout)
+        identity = self.engine.buckets.identities.get(rollout)
         return self.engine.standings.get((identity, bucket)) if identity is not None else None
 
     def apply(self, table: Table, oversight: Oversight, records: Mapping[str, str]) -> None:
@@ -127,9 +127,10 @@ class RolloutService:
             if self._is_at_work() and now_s - self._polled_s >= POLL_S:
                 self._polled_s = now_s
                 await self._poll(now_s)
+            done = await self._carry_out(self.engine.restage(now_s))
             again = [self.engine.propose(at, event) for at, event in self._again.items()]
             self._again.clear()
-            done = await self._carry_out([found for found in again if found is not None])
+            done += await self._carry_out([found for found in again if found is not None])
             blocks = await self.sharing.exchange(self.engine, self.engine.collect(now_s), now_s)
             done += await self._carry_out(self.engine.turn(now_s, blocks))
             if done or (self._is_at_work() and now_s - self._metered_s >= METERS_S):
@@ -148,11 +149,12 @@ class RolloutService:
     async def command(self, kind: EventKind, rollout: str, bucket: str, actor: str, reason: str) -> dict[str, str]:
         """What a person asks of a bucket, or of all with ``*``: bucket → what came of it. ``KeyError`` if unknown."""
         async with self._lock:
-            identity = self.engine.identity(rollout)
+            identity = self.engine.buckets.identities.get(rollout)
             buckets = [at for at in self.engine.standings if at[0] == identity and (bucket == "*" or at[1] == bucket)]
             if identity is None or not buckets:
                 raise KeyError(f"{rollout} {bucket}")
             event = Event(kind, self._wall(), reason, actor if actor != ENGINE else f"operator {actor}")
+            await self._carry_out(self.engine.restage(event.at_s, buckets))
             answers: dict[str, str] = {}
             proposals: list[Proposal] = []
             for at in sorted(buckets):

@@ -24,6 +24,8 @@ class Vote(msgspec.Struct, frozen=True):
 class Standing(msgspec.Struct, frozen=True):
     """``below`` is what a hold, pause or freeze goes back to. ``share_bp`` is what workers obey.
 
+    ``paused_bp`` is the share that a pause took away. ``stages`` are those that ``stage`` counts in, as text.
+
     ``record``: hash of the deployment that the evidence speaks of. ``entries``: how often that deployment came in
     again after it was out; each entry halves the promotion error level. ``automatic``: how many of those in a row were
     the re-entry rule's. ``slices`` are the wider views that its outcomes also count in. ``version`` counts stored
@@ -50,6 +52,8 @@ class Standing(msgspec.Struct, frozen=True):
     votes: tuple[Vote, ...] = ()
     slices: tuple[str, ...] = ()
     version: int = 0
+    paused_bp: int = NO_SHARE_BP
+    stages: str = ""
 
     @property
     def live(self) -> bool:
@@ -64,6 +68,16 @@ class Standing(msgspec.Struct, frozen=True):
     def voters(self, kind: str) -> frozenset[str]:
         """Different people who said yes."""
         return frozenset(vote.actor for vote in self.votes if vote.kind == kind)
+
+
+def stages_of(plan: Rollout) -> str:
+    """What makes a stage's number mean the same: kinds and shares, in order."""
+    return " ".join(f"{stage.kind}:{stage.share_bp}" for stage in plan.stages)
+
+
+def is_placed(plan: Rollout, standing: Standing) -> bool:
+    """Whether its stage is one of the plan's: a reload, here or at another gateway, may have changed them since."""
+    return standing.below is State.PENDING or standing.stages in ("", stages_of(plan))
 
 
 def stage_state(plan: Rollout, stage: int) -> State:

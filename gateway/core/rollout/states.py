@@ -65,6 +65,10 @@ COMMANDS = frozenset(
 """Events that a person causes; they carry that person's name."""
 
 
+RAISING = frozenset({EventKind.PASS, EventKind.APPROVE, EventKind.PROMOTE, EventKind.RESUME, EventKind.CALM})
+"""Events that may lead to a larger share, at once or by what they permit, from where the bucket stands."""
+
+
 class Cause(StrEnum):
     """Why a bucket is holding."""
 

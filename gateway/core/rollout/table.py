@@ -7,7 +7,8 @@ Theory of operation. A bucket waits (``pending``), goes through its stages (``sh
 Rules that hold in the whole table, each checked by a property test:
 - ``fail`` and ``rollback`` lead to ``rolled_back`` from everywhere, also from holds, pauses and under the brake;
 - out of ``rolled_back`` leads only ``reset`` (a person) or ``reenter`` (the policy's rule), both to the first stage;
-- nothing raises a share but ``begin``, ``pass``, ``promote``, ``resume`` and ``calm``;
+- nothing raises a share but ``begin``, ``pass``, ``promote``, ``resume`` and ``calm``, and nothing at all where the
+  policy's stages are others than those that the bucket's stage counts in, until ``reloaded`` has placed it;
 - a change of the pool's deployment record restarts everything that was won with the old one.
 
 A cell is a tuple of moves; the first whose condition holds is taken. ``stay`` says why nothing happens, ``refuse``

@@ -9,10 +9,21 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gateway.core.rollout.effects import Audit, Effect, Notify, Persist, SetShare, StartStage
-from gateway.core.rollout.standing import Standing, Vote, is_last, share_of_standing, stage_state
-from gateway.core.rollout.states import Cause, Event, EventKind, State
+from gateway.core.rollout.standing import (
+    NO_SHARE_BP,
+    Standing,
+    Vote,
+    is_last,
+    is_placed,
+    share_of_standing,
+    stage_state,
+    stages_of,
+)
+from gateway.core.rollout.states import RAISING, Cause, Event, EventKind, State
 from gateway.core.rollout.table import TABLE, Move, To, When
 from gateway.model.proving import Rollout
+
+_OTHER_STAGES = "its stage is one of other stages than the policy's here; give all gateways the same policy, try again"
 
 
 class Stepped(msgspec.Struct, frozen=True):
@@ -42,15 +53,24 @@ def begin_standing(plan: Rollout, bucket: str, record: str, at_s: float, slices:
 
 def step(standing: Standing, event: Event, plan: Rollout) -> Stepped:
     """What ``event`` does to ``standing`` under ``plan``."""
+    if event.kind in RAISING and not is_placed(plan, standing):
+        return Stepped(standing, why=_OTHER_STAGES, refusal=_OTHER_STAGES)
+    if event.kind is EventKind.RELOADED and standing.stages and is_placed(plan, standing):
+        return Stepped(standing, why="its stages are the same")
     move = _move(standing, event, plan)
     if move.to is To.STAY:
         return Stepped(standing, why=move.why or move.refusal, refusal=move.refusal)
     after = _after(standing, event, plan, move)
-    if move.to is To.NOTE and after == standing:
+    if move.to is To.NOTE and _same(standing, after):
         already = "that is on record already"
         return Stepped(standing, why=already, refusal=already if event.kind is not EventKind.RELOADED else "")
     after = msgspec.structs.replace(after, version=standing.version + 1)
     return Stepped(after, _effects(standing, after, event, plan, move), event.reason)
+
+
+def _same(before: Standing, after: Standing) -> bool:
+    """Whether nothing is different, but that an earlier release did not note the stages."""
+    return after == (before if before.stages else msgspec.structs.replace(before, stages=after.stages))
 
 
 def _move(standing: Standing, event: Event, plan: Rollout) -> Move:
@@ -59,7 +79,16 @@ def _move(standing: Standing, event: Event, plan: Rollout) -> Move:
 
 def _after(standing: Standing, event: Event, plan: Rollout, move: Move) -> Standing:
     after = _moved(standing, event, plan, move)
-    return msgspec.structs.replace(after, share_bp=share_of_standing(plan, after))
+    # What does not move on keeps its share, whatever the policy's stages became meanwhile: RELOADED fits it to them.
+    if event.kind is not EventKind.RELOADED:
+        if move.to in (To.NOTE, To.HOLDING, To.FROZEN):
+            return after
+        if move.to is To.PAUSED:
+            return msgspec.structs.replace(after, share_bp=NO_SHARE_BP, paused_bp=max(standing.share_bp, NO_SHARE_BP))
+    paused_bp = after.paused_bp if after.state is State.PAUSED else NO_SHARE_BP
+    return msgspec.structs.replace(
+        after, share_bp=share_of_standing(plan, after), stages=stages_of(plan), paused_bp=paused_bp
+    )
 
 
 def _moved(standing: Standing, event: Event, plan: Rollout, move: Move) -> Standing:
@@ -149,8 +178,7 @@ def _place(standing: Standing, plan: Rollout) -> int | None:
     last = len(plan.stages) - 1
     if standing.below is State.PENDING:
         return 0
-    # A pause took the share away, so nobody knows it; the stage begins anew after it.
-    had = standing.share_bp if standing.live else None
+    had = standing.share_bp if standing.live else standing.paused_bp or None
     if standing.below is State.PROMOTED and (had is None or plan.stages[last].share_bp <= had):
         return last
     kind = "shadow" if standing.below is State.SHADOWING else "weight"

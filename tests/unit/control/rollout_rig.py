@@ -110,11 +110,15 @@ class EngineRig:
 
     def turn(self) -> list[Proposal]:
         """One turn; what it proposes is stored and accepted."""
+        self._accept(self.engine.restage(self.now_s))
         found = self.engine.turn(self.now_s)
+        self._accept(found)
+        return found
+
+    def _accept(self, found: list[Proposal]) -> None:
         for proposal in found if self.store else []:
             self.engine.accept(proposal)
             self.stepped.append(proposal)
-        return found
 
     def until(self, condition: Callable[[], bool], most: int = 2_000, **traffic: object) -> int:
         """Seconds until ``condition`` holds."""

@@ -215,8 +215,8 @@ def test_stages_that_leave_no_place_begin_anew_with_their_own_time_and_evidence(
     rig.table = policy(f"[{later}]")
     rig.engine.apply(rig.table, rig.budget, {"int4": "r-a", "bf16": "r-b"}, rig.now_s)
     rig.turn()
-    assert (rig.state().state, rig.state().share_bp) == (State.PENDING, 0)
-    rig.turn()
+    placed, begun = (proposal.stepped.standing for proposal in rig.stepped[-2:])
+    assert (placed.state, placed.share_bp, begun.state) == (State.PENDING, 0, State.STEPPING)
     begun_s = rig.state().stage_since_s
     assert (rig.state().share_bp, begun_s) == (5_000, rig.now_s)
     assert not rig.engine.runs[rig.table.rollouts[0].identity, "m/short/chat"].feed.shadowing

@@ -34,22 +34,18 @@ def become(run: Run, state: State, below: State = State.STEPPING, cause: Cause =
 
 def test_a_bucket_begins_once_its_pool_is_ready_and_the_brake_is_off(run: Run) -> None:
     """Neither a cold pool nor an incident is a beginning."""
-    run.reloaded = False
     assert kinds(run, moment(run)) == [EventKind.BEGIN]
     assert kinds(run, moment(run, ready=False)) == []
     assert kinds(run, moment(run, braked=True)) == []
 
 
-def test_another_record_and_changed_stages_come_first(run: Run) -> None:
-    """And a reload is told once."""
-    run.reloaded = True
-    assert kinds(run, moment(run, record="new"))[:2] == [EventKind.CHANGED, EventKind.RELOADED]
-    assert EventKind.RELOADED not in kinds(run, moment(run))
+def test_another_record_comes_first(run: Run) -> None:
+    """What was won was the old pool's."""
+    assert kinds(run, moment(run, record="new"))[0] is EventKind.CHANGED
 
 
 def test_a_rolled_back_bucket_comes_again_after_its_time(run: Run) -> None:
     """Not before, and not under the brake."""
-    run.reloaded = False
     become(run, State.ROLLED_BACK, State.PENDING)
     assert kinds(run, moment(run, 59.0)) == []
     assert kinds(run, moment(run, 60.0)) == [EventKind.REENTER]
@@ -58,7 +54,6 @@ def test_a_rolled_back_bucket_comes_again_after_its_time(run: Run) -> None:
 
 def test_calm_ends_freezes_and_incidents(run: Run) -> None:
     """A freeze when the brake lets go, an incident after an hour without another."""
-    run.reloaded = False
     become(run, State.FROZEN)
     assert kinds(run, moment(run, calm=True)) == [EventKind.CALM]
     assert kinds(run, moment(run)) == []
@@ -70,7 +65,6 @@ def test_calm_ends_freezes_and_incidents(run: Run) -> None:
 
 def test_a_stage_without_data_is_never_passed_and_times_out(run: Run) -> None:
     """The words name what is missing; promoted and paused buckets are not asked."""
-    run.reloaded = False
     become(run, State.STEPPING)
     assert kinds(run, moment(run, 100.0)) == []
     (event,) = due_events(run, moment(run, run.stage.most_s + 1))

@@ -13,6 +13,7 @@ from gateway.core.evidence import SeriesKey
 from gateway.core.rollout import Event, EventKind, State
 from gateway.model.messages import LATCHED_FILE, Rollouts, Start, Starts
 from gateway.store import rollouts
+from tests.unit.control.rollout_rig import rollout_policy
 from tests.unit.control.rollout_served import BUCKET, OVERSIGHT, Served
 
 
@@ -100,6 +101,24 @@ async def test_a_rollback_does_not_wait_for_a_database_and_a_beginning_does(serv
     assert served.service.keeper.owed == 0
     assert database is not None
     assert rollouts.load(database)[0].state is State.ROLLED_BACK
+
+
+async def test_a_command_after_a_reload_is_about_the_stages_in_force(served: Served) -> None:
+    """Asked before the next turn: the bucket is placed first. Where that cannot be stored, nothing is raised."""
+    await served.until(State.STEPPING)
+    assert (served.rig.state().stage, served.share()) == (0, 5_000)
+    served.rig.table = rollout_policy(stages="[{weight: 10%}, {weight: 50%}, {weight: 60%}, {weight: 100%}]")
+    served.service.apply(served.rig.table, OVERSIGHT, {"int4": "r-a", "bf16": "r-b"})
+    database, served.database = served.database, None
+    answers = await served.service.command(EventKind.PROMOTE, "int4-all", BUCKET, "ann", "go on")
+    assert "other stages" in answers[BUCKET]
+    assert (await served.service.command(EventKind.HOLD, "int4-all", BUCKET, "ann", "wait"))[BUCKET] == "holding"
+    assert served.share() == 5_000
+    served.database = database
+    served.now_s += 5.0
+    await served.service.turn()
+    answers = await served.service.command(EventKind.RESUME, "int4-all", BUCKET, "ann", "go on")
+    assert (answers[BUCKET], served.rig.state().stage, served.share()) == ("stepping", 1, 5_000)
 
 
 async def test_what_another_replica_decided_is_obeyed(served: Served) -> None:

@@ -280,7 +280,8 @@ def test_changed_stages_keep_the_place_without_a_larger_share() -> None:
     live = after(plan, EventKind.BEGIN, EventKind.PASS).standing
     assert step(live, event(EventKind.RELOADED), other).standing.share_bp == 400
     shadow = after(plan, EventKind.BEGIN).standing
-    assert step(shadow, event(EventKind.RELOADED), other).effects == ()
+    moved = step(shadow, event(EventKind.RELOADED), other).standing
+    assert (moved.state, moved.stage, moved.share_bp) == (State.SHADOWING, 0, 0)
     promoted = after(plan, EventKind.BEGIN, *[EventKind.PASS] * 4).standing
     assert step(promoted, event(EventKind.RELOADED), other).standing.share_bp == 5_000
 
@@ -295,6 +296,55 @@ OTHER_STAGES = (
     (("shadow", 500), ("weight", 1_000)),
     (("weight", 100), ("weight", 400), ("shadow", 100), ("weight", 3_000)),
 )
+
+
+@given(histories, st.sampled_from(OTHER_STAGES), st.lists(events, min_size=1, max_size=4))
+def test_before_it_is_placed_in_changed_stages_nothing_raises_a_share(
+    history: tuple[Rollout, list[Event]], stages: tuple[tuple[str, int], ...], then: list[Event]
+) -> None:
+    """A person's command, a trip or another gateway may come between the reload and its first turn."""
+    plan, happened = history
+    standing = begin_standing(plan, "b", "r1", 0.0)
+    for one in happened:
+        standing = step(standing, one, plan).standing
+    other = staged(plan, *stages)
+    for one in then:
+        before, standing = standing, step(standing, one, other).standing
+        begins = before.below is State.PENDING or EventKind.RELOADED in (one.kind for one in then)
+        assert begins or standing.share_bp <= max(before.share_bp, 0)
+
+
+def test_a_command_between_a_reload_and_its_turn_is_refused_unless_it_stops() -> None:
+    """At 5 % of 5/25/100, and now of 50/100: a promotion would have led to 100 %."""
+    plan = make_plan()
+    live = after(plan, EventKind.BEGIN, EventKind.PASS).standing
+    other = staged(plan, ("weight", 5_000), ("weight", 10_000))
+    assert "other stages" in step(live, event(EventKind.PROMOTE), other).refusal
+    held = step(live, event(EventKind.HOLD), other).standing
+    assert (held.state, held.share_bp) == (State.HOLDING, 500)
+    assert "other stages" in step(held, event(EventKind.RESUME), other).refusal
+    assert step(held, event(EventKind.RELOADED), other).standing.share_bp == 0
+    assert step(live, event(EventKind.FAIL), other).standing.state is State.ROLLED_BACK
+
+
+def test_what_a_pause_took_away_bounds_what_a_resume_gives_back() -> None:
+    """Paused at 5 %; the stages became 4/50: it goes on at 4 %, and not at the share of its old stage's number."""
+    plan = make_plan()
+    paused = after(plan, EventKind.BEGIN, EventKind.PASS, EventKind.PAUSE).standing
+    assert (paused.share_bp, paused.paused_bp) == (0, 500)
+    other = staged(plan, ("weight", 400), ("weight", 5_000))
+    placed = step(paused, event(EventKind.RELOADED), other).standing
+    assert (placed.state, placed.stage, placed.share_bp) == (State.PAUSED, 0, 0)
+    resumed = step(placed, event(EventKind.RESUME), other).standing
+    assert (resumed.state, resumed.share_bp, resumed.paused_bp) == (State.STEPPING, 400, 0)
+
+
+def test_a_standing_that_an_earlier_release_stored_is_placed_once_it_moves() -> None:
+    """It does not say what its stage counts in; a reload of the same stages has nothing to record."""
+    plan = make_plan()
+    old = msgspec.structs.replace(after(plan, EventKind.BEGIN, EventKind.PASS).standing, stages="")
+    assert step(old, event(EventKind.RELOADED), plan).effects == ()
+    assert step(old, event(EventKind.PASS), plan).standing.stages == "shadow:500 weight:500 weight:2500 weight:10000"
 
 
 @given(histories, st.sampled_from(OTHER_STAGES))
