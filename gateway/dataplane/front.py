@@ -1,9 +1,9 @@
 """What is answered without a request to any pool: liveness, OPTIONS, unknown paths and methods, and the CORS fields."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from gateway.core import openai
-from gateway.dataplane.answers import JSON, error_fields
+from gateway.dataplane.answers import JSON
 from gateway.dataplane.feedback import PATH
 from gateway.errors import ApiError
 from gateway.model.table import Settings
@@ -14,10 +14,9 @@ METHODS = b"GET, POST, OPTIONS"
 _ALIVE = (b"/health", b"/healthz", b"/ping")
 
 
-def answer_other(settings: Settings, connection: ServerConnection, request: Request, path: bytes) -> None:
-    """Paths and methods without an exchange: liveness, OPTIONS, 404 and 405."""
+def answer_other(connection: ServerConnection, request: Request, path: bytes, cors: bytes) -> None:
+    """Paths and methods without an exchange: liveness and OPTIONS. Raises ``ApiError``: 404 and 405."""
     known = _allowed_method(path)
-    cors = cors_of(settings, request.fields)
     if path in _ALIVE and request.method in (b"GET", b"HEAD"):
         connection.answer(200, JSON + cors, b'{"status":"ok"}')
         return
@@ -28,24 +27,9 @@ def answer_other(settings: Settings, connection: ServerConnection, request: Requ
     if known:
         allowed = f"{known}, OPTIONS"
         message = f"This path takes {allowed}, not {request.method.decode('latin-1')}."
-        error = ApiError(405, "method_not_allowed", message, headers=(("Allow", allowed),))
-    else:
-        shown = path.decode("latin-1")[:200]
-        error = ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
-    connection.answer(error.status, error_fields(error) + cors, error.body())
-
-
-def answer_feedback(
-    settings: Settings, connection: ServerConnection, request: Request, take: Callable[[Request], None]
-) -> None:
-    """An application's word on an answer: taken in, or refused with the field at fault."""
-    cors = cors_of(settings, request.fields)
-    try:
-        take(request)
-    except ApiError as error:
-        connection.answer(error.status, error_fields(error) + cors, error.body())
-        return
-    connection.answer(202, JSON + cors, b'{"status":"accepted"}')
+        raise ApiError(405, "method_not_allowed", message, headers=(("Allow", allowed),))
+    shown = path.decode("latin-1")[:200]
+    raise ApiError(404, "unknown_path", f"There is no {shown} here. Does the base URL end in /v1?")
 
 
 def _allowed_method(path: bytes) -> str | None:

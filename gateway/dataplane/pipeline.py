@@ -13,20 +13,21 @@ from gateway.core import openai
 from gateway.core.classify import classify
 from gateway.dataplane import models
 from gateway.dataplane.admission import Admission
-from gateway.dataplane.answers import JSON, error_fields
+from gateway.dataplane.answers import JSON
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.deciding import Deciding
 from gateway.dataplane.decoding import decoded
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
-from gateway.dataplane.front import answer_feedback, answer_other, cors_of
+from gateway.dataplane.front import answer_other, cors_of
 from gateway.dataplane.identity import Keyring
 from gateway.dataplane.kinds import PackedKinds
 from gateway.dataplane.known import IDENTITY, Known
 from gateway.dataplane.outcomes import OutcomeBuffer
 from gateway.dataplane.shadow import Mirror
 from gateway.dataplane.sizing import Sizes, Sizing
+from gateway.dataplane.unserved import RESULTS, Unserved
 from gateway.errors import ApiError
 from gateway.model.enums import GENERATING, Api, Result, Structured
 from gateway.model.facts import Reading
@@ -39,15 +40,6 @@ _hex: Final = hex
 _OK: Final = Result.OK
 _MODELS: Final = Api.MODELS
 _UNSTRUCTURED: Final = Structured.NONE
-
-_RESULTS = {
-    401: Result.UNAUTHORIZED,
-    403: Result.UNAUTHORIZED,
-    404: Result.NOT_FOUND,
-    429: Result.RATE_LIMITED,
-    500: Result.INTERNAL,
-    503: Result.NO_POOL,
-}
 
 
 class Current:
@@ -97,6 +89,7 @@ class Pipeline:
         self._on_feedback = on_feedback
         self._index = index
         self._kinds = PackedKinds(index)
+        self._unserved = Unserved(index, self._next_id, outcomes, wall, clock)
         self._on_finish = self._ended  # bound once, not for every request
         self.current: Current | None = None
         self.deciding = Deciding(conversations)
@@ -109,7 +102,7 @@ class Pipeline:
         current = self.current
         if current is None:
             error = ApiError(503, "starting", "The gateway has no policy yet.", headers=(("Retry-After", "1"),))
-            connection.answer(503, error_fields(error), error.body())
+            self._unserved.refuse(connection, error, None, request.fields, request)
             return None
         known = request.head.derived
         if isinstance(known, Known) and known.keyring is current.keyring:
@@ -121,12 +114,11 @@ class Pipeline:
                 self._other(current, connection, request, path)
                 return None
             api = found
-        self._begun += 1
         exchange = Exchange(
             connection,
             request,
             api=api,
-            request_id=self._id_prefix + _hex(self._begun)[2:],
+            request_id=self._next_id(),
             generation=current.generation,
             wall_at=0.0,
             on_finish=self._on_finish,
@@ -146,17 +138,25 @@ class Pipeline:
     def refuse(self, connection: ServerConnection, error: ApiError, headers: Headers) -> None:
         """The wire refused to read a request."""
         current = self.current
-        cors = cors_of(current.generation.table.settings, dict(headers)) if current is not None else b""
-        connection.answer(error.status, error_fields(error) + cors, error.body(), close=True)
+        table = current.generation.table if current is not None else None
+        self._unserved.refuse(connection, error, table, dict(headers))
 
     # the steps
 
     def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
-        settings = current.generation.table.settings
-        if path == PATH and request.method == b"POST":
-            answer_feedback(settings, connection, request, self._take_feedback)
-        else:
-            answer_other(settings, connection, request, path)
+        table, fields = current.generation.table, request.fields
+        try:
+            if path == PATH and request.method == b"POST":
+                self._take_feedback(request)
+                connection.answer(202, JSON + cors_of(table.settings, fields), b'{"status":"accepted"}')
+            else:
+                answer_other(connection, request, path, cors_of(table.settings, fields))
+        except ApiError as error:
+            self._unserved.refuse(connection, error, table, fields, request)
+
+    def _next_id(self) -> str:
+        self._begun += 1
+        return self._id_prefix + _hex(self._begun)[2:]
 
     def _begin(self, exchange: Exchange, current: Current, known: Known | None) -> None:
         if known is None:
@@ -259,7 +259,7 @@ class Pipeline:
         """Whatever a step raised ends in an answer and an outcome."""
         if isinstance(error, ApiError):
             if not exchange.finished:
-                exchange.refuse(error, _RESULTS.get(error.status, Result.CLIENT_ERROR))
+                exchange.refuse(error, RESULTS.get(error.status, Result.CLIENT_ERROR))
             return
         self._on_error(error)
         if not exchange.finished:
