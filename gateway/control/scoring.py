@@ -21,6 +21,7 @@ from gateway.control.series import Counter
 from gateway.core.batch import Batch
 from gateway.core.consequence import Trace
 from gateway.core.quality import Inspection
+from gateway.model.enums import Result
 from gateway.model.outcome import Capture, Outcome
 
 BATCH = 24
@@ -97,11 +98,17 @@ class Scoring:
 
     def _waits(self, outcome: Outcome, capture: Capture) -> bool:
         """Let it wait for a scorer, if it can be checked and there is room."""
-        if capture.cut or self._processes == 0:
-            self.skipped.add(("answer_too_long" if capture.cut else "off",))
-            return False
-        if self._waiting_bytes + _size(capture) > self._waiting_most:
-            self.skipped.add(("queue_full",))
+        why = ""
+        if outcome.kind.result == Result.CLIENT_CANCELLED:
+            why = "cancelled"  # torn where the client left: what is missing says nothing about the pool
+        elif capture.cut:
+            why = "answer_too_long"
+        elif self._processes == 0:
+            why = "off"
+        elif self._waiting_bytes + _size(capture) > self._waiting_most:
+            why = "queue_full"
+        if why:
+            self.skipped.add((why,))
             return False
         self._waiting.append(outcome)
         self._waiting_bytes += _size(capture)

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.control import scoring as module
 from gateway.control.scoring import Scoring
+from gateway.model.enums import Result
 from tests.unit.control.conftest import outcome
 from tests.unit.control.exchanges import Ear, batch, captured
 
@@ -97,6 +98,16 @@ async def test_what_carries_no_text_goes_straight_through() -> None:
     assert [found.outcome.request_id for found in ear.heard] == ["cut", "off"]
     assert all(found.inspection is None for found in ear.heard)
     assert skipped(scoring) == {"answer_too_long": 1, "off": 1, "worker_full": 7}
+
+
+async def test_what_the_client_left_is_not_checked(stage: tuple[Scoring, Ear]) -> None:
+    """Half a JSON object is no bad answer of the pool; nobody waits for it, and it comes out unchecked."""
+    scoring, ear = stage
+    left = captured("left", '{"a": ', result=Result.CLIENT_CANCELLED.value, status=499)
+    scoring.take_batch(batch(left, captured("whole")))
+    heard = await ear.reach(2)
+    assert {found.outcome.request_id: found.inspection is None for found in heard} == {"left": True, "whole": False}
+    assert skipped(scoring) == {"cancelled": 1}
 
 
 async def test_stopping_gives_up_what_is_not_checked_in_time() -> None:
