@@ -159,11 +159,12 @@ def usage_of(answer: Json) -> tuple[int, int, int] | None:
             return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     cached = details.get("cached_tokens") if type(details) is dict else usage.get("cache_read_input_tokens")
-    return (
-        _count(usage.get("prompt_tokens", usage.get("input_tokens"))),
-        _count(cached),
-        _count(usage.get("completion_tokens", usage.get("output_tokens"))),
-    )
+    prompt = _count(usage.get("prompt_tokens", usage.get("input_tokens")))
+    if prompt >= 0 and "prompt_tokens" not in usage:
+        # The Messages API counts a prompt in three parts: read from the cache, written to it, and the rest.
+        for part in ("cache_read_input_tokens", "cache_creation_input_tokens"):
+            prompt += max(_count(usage.get(part)), 0)
+    return prompt, _count(cached), _count(usage.get("completion_tokens", usage.get("output_tokens")))
 
 
 def _count(value: object) -> int:
@@ -249,6 +250,13 @@ def end_info(body: bytes) -> AnswerInfo:
     reason = _reason(reasons[-1].decode()) if reasons else ""
     prompt, cached, completion = usage or _NO_USAGE
     return AnswerInfo(prompt, cached, completion, reason, None, body.rstrip().endswith(b"}"))
+
+
+def is_document(body: bytes) -> bool:
+    """Whether bytes begin and end as a JSON object or list does. What is between them is the client's to judge."""
+    body = body.strip()
+    ends = body[:1] + body[-1:]
+    return len(body) > 1 and ends in (b"{}", b"[]")
 
 
 def usage_at(data: bytes, at: int) -> tuple[int, int, int] | None:

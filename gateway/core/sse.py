@@ -42,7 +42,7 @@ TAIL_BYTES: Final = 4_096
 """How much of a stream's end is kept: the last output, the finish, usage and terminator events."""
 
 _HELD_MOST: Final = TAIL_BYTES + 2_048
-_HEAD: Final = 48  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
+_HEAD: Final = 96  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
 _USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
 _BLANK_ENDS = (b"\n\n", b"\n\r\n", b"\n\r", b"\r\r", b"\r\r\n")  # every pair of line ends; CR LF is one
 _TYPE = re.compile(rb'"type"\s*:\s*"([a-z_.]{1,40})"')
@@ -134,12 +134,13 @@ class Scanner:
         final = self._final
         if not found.done and final not in _FINAL_NAMES and self.bytes > TAIL_BYTES:
             final = _final_type(self._cut_line(held), tail)
-        # The Messages API tells the prompt's size at the start and the completion's at the end.
+        # The Messages API tells the prompt's size at the start and the completion's at the end; some runtimes tell the
+        # first part of the one, or all of it, at the end only. Counts grow while the stream runs.
         prompt, cached, completion = self._usage or (-1, -1, -1)
         return AnswerInfo(
-            found.prompt_tokens if found.prompt_tokens >= 0 else prompt,
-            found.cached_tokens if found.cached_tokens >= 0 else cached,
-            found.completion_tokens if found.completion_tokens >= 0 else completion,
+            max(found.prompt_tokens, prompt),
+            max(found.cached_tokens, cached),
+            max(found.completion_tokens, completion),
             found.finish_reason or self._reason or _FINAL_NAMES.get(final, ""),
             found.error or self.error,
             found.done or final in _FINAL_NAMES,

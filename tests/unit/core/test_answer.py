@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core import answer
-from gateway.core.answer import AnswerInfo, answer_info, error_of, finish_of, is_content, usage_of
+from gateway.core.answer import AnswerInfo, answer_info, error_of, finish_of, is_content, is_document, usage_of
 
 
 def delta(**fields: Any) -> dict[str, Any]:
@@ -111,7 +111,10 @@ def test_errors(body: dict[str, Any], error: dict[str, Any] | None) -> None:
         ({"usage": {"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}}, (3, 2, -1)),
         ({"usage": {"prompt_tokens": 3, "prompt_tokens_details": None}}, (3, -1, -1)),
         ({"usage": {"input_tokens": 3, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 1}}}, (3, 1, 4)),
-        ({"usage": {"input_tokens": 3, "cache_read_input_tokens": 2}}, (3, 2, -1)),
+        ({"usage": {"input_tokens": 3, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}}, (9, 2, -1)),
+        ({"usage": {"input_tokens": 3, "cache_read_input_tokens": None}}, (3, -1, -1)),
+        ({"usage": {"prompt_tokens": 3, "cache_read_input_tokens": 2}}, (3, 2, -1)),
+        ({"usage": {"cache_read_input_tokens": 2, "output_tokens": 4}}, (-1, 2, 4)),
         ({"type": "message_start", "message": {"usage": {"input_tokens": 5}}}, (5, -1, -1)),
         ({"type": "response.completed", "response": {"usage": {"input_tokens": 5, "output_tokens": 6}}}, (5, -1, 6)),
         ({"usage": {"prompt_tokens": "3", "completion_tokens": -1}}, (-1, -1, -1)),
@@ -123,7 +126,8 @@ def test_errors(body: dict[str, Any], error: dict[str, Any] | None) -> None:
     ],
 )
 def test_usage(body: dict[str, Any], usage: tuple[int, int, int] | None) -> None:
-    """All three families' names; what is missing or odd is unknown, never zero."""
+    """All three families' names; what is missing or odd is unknown, never zero. A prompt of the Messages API is what
+    was read from the cache, what was written to it, and the rest."""
     assert usage_of(body) == usage
 
 
@@ -306,3 +310,15 @@ def test_deep_answers_are_given_up_quietly() -> None:
         answer.parse(deep)
     assert answer_info(deep) == AnswerInfo()
     assert answer.usage_at(b"[" * 20_000, 0) is None
+
+
+@pytest.mark.parametrize("body", [b"{}", b'[{"a": 1}]', b' {"logprob": -Infinity}\n', b"{" + b"[" * 5000 + b"}"])
+def test_documents(body: bytes) -> None:
+    """What begins and ends as JSON is taken for it, whatever is between."""
+    assert is_document(body)
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"{", b"}", b'{"a": "cut', b"<html></html>", b"null", b'"text"', b"[}"])
+def test_no_documents(body: bytes) -> None:
+    """Pages, scraps, cut answers, and values that are no answer of any API."""
+    assert not is_document(body)

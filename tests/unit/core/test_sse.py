@@ -257,8 +257,42 @@ def test_messages_stream() -> None:
     assert scanned(*pieces[:4]).content
     scanner = scanned(*pieces)
     assert scanner.events == len(named)
-    assert scanner.info() == AnswerInfo(25, 5, 15, "stop", None, True)
+    assert scanner.info() == AnswerInfo(30, 5, 15, "stop", None, True)
     assert facts(scanned(b"".join(pieces))) == facts(scanner)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ({"input_tokens": 20, "cache_read_input_tokens": 80}, {"output_tokens": 9}),
+        (
+            {"input_tokens": 0, "output_tokens": 0},
+            {"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 9},
+        ),
+        ({"input_tokens": 100}, {"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 9}),
+        ({"input_tokens": 20, "cache_read_input_tokens": 80}, {"input_tokens": 20, "output_tokens": 9}),
+    ],
+    ids=["start", "end", "cache-at-end", "end-without-cache"],
+)
+def test_messages_usage_at_either_end(start: dict[str, int], end: dict[str, int]) -> None:
+    """Runtimes tell a prompt's parts at the start, at the end or at both; none of it is lost, none counted twice."""
+    scanner = scanned(
+        event({"type": "message_start", "message": {"usage": start}}),
+        event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "token"}}) * 100,
+        event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": end}),
+        event({"type": "message_stop"}),
+    )
+    assert scanner.info() == AnswerInfo(100, 80, 9, "stop", None, True)
+
+
+def test_a_long_final_event_is_known_by_its_type_alone() -> None:
+    """Where no line names events, the number that stands before the type does not hide it."""
+    response = {"object": "response", "status": "completed", "output": "x" * 20_000, "usage": {"output_tokens": 2}}
+    scanner = scanned(
+        event({"type": "response.output_text.delta", "sequence_number": 4, "delta": "hi"}),
+        event({"sequence_number": 1_234_567, "type": "response.completed", "response": response}),
+    )
+    assert scanner.info() == AnswerInfo(-1, -1, 2, "stop", None, True)
 
 
 @pytest.mark.parametrize("size", [10, 20_000])
