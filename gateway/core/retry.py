@@ -3,12 +3,33 @@
 One table, so that breaker, metrics, retry and answer can never disagree. ``parse_retry_after`` reads what pools send.
 """
 
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.model.enums import Failure, Result
 
 RETRY_AFTER_CAP_S = 300
+
+_STATUS_OF_WORD: Final = {
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "BadRequestError": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "NotFoundError": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "overloaded_error": 503,
+    "server_is_overloaded": 503,
+    "service_unavailable_error": 503,
+    "timeout_error": 504,
+}
 
 
 class Meaning(NamedTuple):
@@ -56,6 +77,20 @@ def of_status(status: int) -> Failure | None:
     if status in (401, 403, 407) or status >= 500:
         return Failure.STATUS_5XX
     return Failure.STATUS_4XX
+
+
+def status_of_error(error: Mapping[str, object]) -> int:
+    """The status that an error object inside a 200 stands for: its numeric ``code``, else what its words are known to
+    mean (Anthropic's and OpenAI's events have words alone); 502 if it says nothing."""
+    code = error.get("code")
+    if isinstance(code, str) and len(code) == 3 and code.isascii() and code.isdigit():
+        code = int(code)
+    if isinstance(code, int):
+        return code if 400 <= code < 600 else 502
+    for word in (code, error.get("type")):
+        if isinstance(word, str) and word in _STATUS_OF_WORD:
+            return _STATUS_OF_WORD[word]
+    return 502
 
 
 def parse_retry_after(value: str, wall_s: float) -> int | None:

@@ -4,7 +4,7 @@ from typing import Final
 
 import orjson
 
-from gateway.core.retry import of_status
+from gateway.core.retry import of_status, status_of_error
 from gateway.errors import ApiError, error_body
 from gateway.model.enums import Api
 from gateway.wire.http import HOP_BY_HOP, AnswerHead, Headers, named_by_connection
@@ -84,8 +84,7 @@ def fields_to_pool(headers: Headers) -> bytes:
 def told_error(error: dict[str, object]) -> tuple[int, bytes]:
     """Status and JSON body of an error that a pool sent under a 200; no body where it cannot be written again (half a
     surrogate pair, an integer beyond 64 bits): the client gets the status in our words."""
-    code = error.get("code")
-    status = code if isinstance(code, int) and 400 <= code < 600 else 502
+    status = status_of_error(error)
     try:
         return status, orjson.dumps({"error": error})
     except TypeError:
@@ -101,17 +100,22 @@ def broken_event(api: Api, message: str) -> bytes:
 
 
 class Passed:
-    """What an answer's head comes to; answers with the same head share it."""
+    """What an answer's head comes to; answers with the same head share it. ``opaque``: compressed, or no text by its
+    type (some embeddings), so nothing is expected of its bytes."""
 
-    __slots__ = ("failure", "fields", "streamed")
+    __slots__ = ("failure", "fields", "opaque", "streamed")
 
     def __init__(self, head: AnswerHead) -> None:
         content_type = b""
+        encoded = False
         for name, value in head.headers:
             if name == b"content-type":
-                content_type = value
+                content_type = value.lower()
+            elif name == b"content-encoding":
+                encoded = value.lower() != b"identity"
         self.failure = of_status(head.status)
-        self.streamed = content_type[:17].lower() == b"text/event-stream"
+        self.streamed = content_type[:17] == b"text/event-stream"
+        self.opaque = encoded or not (not content_type or content_type[:5] == b"text/" or b"json" in content_type)
         self.fields = fields_to_client(head.headers, sse=self.streamed)
 
 

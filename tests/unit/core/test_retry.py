@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.retry import MEANINGS, RETRY_AFTER_CAP_S, of_status, parse_retry_after
+from gateway.core.retry import MEANINGS, RETRY_AFTER_CAP_S, of_status, parse_retry_after, status_of_error
 from gateway.model.enums import Failure, Result
 
 
@@ -64,3 +64,25 @@ def test_retry_after_never_raises(value: str) -> None:
     """Whatever a pool sends, reading it gives None or seconds within the cap."""
     seconds = parse_retry_after(value, 1.7e9)
     assert seconds is None or 0 <= seconds <= RETRY_AFTER_CAP_S
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": 503}, 503),
+        ({"code": "400"}, 400),
+        ({"code": 200}, 502),
+        ({"code": "1e2"}, 502),
+        ({"type": "overloaded_error"}, 503),
+        ({"type": "rate_limit_error"}, 429),
+        ({"type": "invalid_request_error", "code": None}, 400),
+        ({"type": "invalid_request_error", "code": "rate_limit_exceeded"}, 429),
+        ({"type": "BadRequestError", "code": 500}, 500),
+        ({"type": "error", "code": "server_error"}, 502),
+        ({"type": ["x"], "code": {}}, 502),
+        ({}, 502),
+    ],
+)
+def test_status_of_an_error_object(error: dict[str, object], status: int) -> None:
+    """A number counts before words, the code before the type, and what is not known is the pool's fault."""
+    assert status_of_error(error) == status
