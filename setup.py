@@ -27,8 +27,9 @@ EVERY_REQUEST = (
     *(
         f"gateway/dataplane/{name}.py"
         for name in (
-            *("admission", "answers", "attempt", "board", "conversations", "deciding", "exchange", "fleet", "forward"),
-            *("front", "identity", "kinds", "known", "outcomes", "pipeline", "quota", "relay", "sizing", "starts"),
+            *("admission", "answers", "attempt", "board", "collected", "conversations", "deciding", "exchange"),
+            *("fleet", "forward", "front", "identity", "kinds", "known", "outcomes", "pipeline", "quota", "relay"),
+            *("sizing", "starts"),
         )
     ),
     *(f"gateway/model/{name}.py" for name in ("decision", "enums", "facts", "table")),

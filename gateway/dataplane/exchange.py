@@ -169,9 +169,10 @@ class Exchange(Due):
     def gone(self) -> None:
         """The client left: the pool's connection is closed at once, whatever it was doing."""
         relay, self.relay = self.relay, None
-        if relay is not None:
-            relay.forwarder.abandoned(relay)
-        self.finish(Result.CLIENT_CANCELLED, 499)
+        if relay is not None and relay.forwarder.abandoned(relay):
+            self.finish(Result.OK, relay.status)
+        else:
+            self.finish(Result.CLIENT_CANCELLED, 499)
 
     def pause(self) -> None:
         """Backpressure: the pool's connection stops being read."""

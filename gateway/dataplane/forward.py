@@ -111,11 +111,13 @@ class Forwarder:
         attempt.exchange.failure = failure.value
         self._note(attempt, failure.value, keep=failure is Failure.ERROR_EVENT)
 
-    def abandoned(self, attempt: Attempt) -> None:
-        """The client left: the connection closes now, and nobody is to blame."""
-        if isinstance(attempt, Relay):
-            attempt.on_left()
+    def abandoned(self, attempt: Attempt) -> bool:
+        """The client left: the connection closes now, and nobody is to blame. Whether it had its whole answer."""
+        if isinstance(attempt, Relay) and attempt.on_left():
+            self.succeeded(attempt)
+            return True
         self._note(attempt, "", keep=False)
+        return False
 
     def failed(self, relay: Attempt, failure: Failure, message: str) -> None:
         """An attempt failed before anything reached the client: try elsewhere, or tell the client."""

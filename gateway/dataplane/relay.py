@@ -11,37 +11,30 @@ they come, and the scanner keeps what the outcome needs.
 from typing import TYPE_CHECKING, Final
 
 from gateway.core import sse
-from gateway.core.answer import TAIL, AnswerInfo, answer_info, end_info
-from gateway.core.retry import of_status
-from gateway.dataplane.answers import DONE, ENDS_WITH_DONE, Passed, broken_event, passed_of, told_error
-from gateway.dataplane.attempt import Attempt, State
+from gateway.core.answer import TAIL, AnswerInfo, end_info
+from gateway.dataplane.answers import DONE, ENDS_WITH_DONE, broken_event, passed_of
+from gateway.dataplane.attempt import State
+from gateway.dataplane.collected import COLLECT_MOST, Collected, cut_off
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.model.enums import Failure, Result
-from gateway.wire.http import AnswerHead, Headers
-from gateway.wire.listener import answer, pass_on
+from gateway.wire.http import AnswerHead
+from gateway.wire.listener import pass_on
 
 if TYPE_CHECKING:
     from gateway.dataplane.forward import Forwarder
 
-COLLECT_MOST: Final = 256 * 1024  # a whole answer up to this size is held, so that a broken one can be tried again
 HOLD_MOST: Final = 64 * 1024  # role-only events and comments held before the first content …
 HOLD_S: Final = 1.0  # … and for how long: then the client gets its keep-alives
 
 
-class Relay(Attempt):
+class Relay(Collected):
     """The listener of one attempt's connection."""
 
-    __slots__ = ("_length", "_passed", "_scanner", "_stripper", "body", "body_bytes", "failure", "headers")
+    __slots__ = ("_scanner", "_stripper")
 
     def __init__(self, forwarder: "Forwarder", exchange: Exchange, pool: PoolView, view: EndpointView) -> None:
         super().__init__(forwarder, exchange, pool, view)
-        self.headers: Headers = []
-        self.body: list[bytes] = []
-        self.body_bytes = 0
-        self.failure: Failure | None = None
-        self._length: int | None = None
-        self._passed: Passed | None = None
         self._scanner: sse.Scanner | None = None
         self._stripper: sse.UsageStripper | None = None
 
@@ -115,10 +108,13 @@ class Relay(Attempt):
             failure = Failure.BAD_ANSWER if bad else Failure.BROKEN_STREAM
             self.failed(failure, f"The pool's answer ended early ({reason}).")
 
-    def on_left(self) -> None:
-        """The client left: what was passed on until then was output."""
-        if self._scanner is not None and self.state is State.FLOWING:
-            self.exchange.events = self._scanner.events
+    def on_left(self) -> bool:
+        """The client left: what was passed on until then was output. Whether it was the whole answer: SDKs hang up at
+        the terminator, and do not wait for the end of its framing."""
+        if self._scanner is None or self.state is not State.FLOWING:
+            return False
+        info = self._read_usage(self._scanner)
+        return info.done and info.error is None
 
     def on_writable(self, writable: bool) -> None:
         """The pool reads slower than we sent: the body is whole in memory already, so there is nothing to stop."""
@@ -137,23 +133,6 @@ class Relay(Attempt):
             self._break(self.stalled(now), "The pool stopped in the middle of its answer.")
 
     # on the way
-
-    def _read_head(self, head: AnswerHead, passed: Passed) -> None:
-        self._passed = passed
-        self.status, self.headers = head.status, head.headers
-        self.failure = passed.failure
-
-    def _collect(self, data: bytes) -> None:
-        self.body_bytes += len(data)
-        now = self.forwarder.clock()
-        if self.failure is not None and self.body_bytes > COLLECT_MOST:
-            self._end_collected()  # nobody needs a longer error text, and some never end
-            return
-        self.body.append(data)
-        if self.body_bytes > COLLECT_MOST:
-            self._commit(self._length, now)
-        else:
-            self.expect_bytes(now)
 
     def _hold(self, data: bytes) -> None:
         scanner = self._scanner
@@ -212,33 +191,7 @@ class Relay(Attempt):
         else:
             exchange.connection.send(passed)
 
-    def _error_event(self, error: dict[str, object]) -> None:
-        """The first word is an error: the client gets its real status, or another endpoint is tried."""
-        self.status, body = told_error(error)
-        failure = of_status(self.status)
-        self.failure = Failure.ERROR_EVENT if failure is Failure.STATUS_5XX else failure
-        self.headers = [(b"content-type", b"application/json")]
-        self.body = [body]
-        self._end_collected()
-
     # the end
-
-    def _end_collected(self) -> None:
-        if self.failure is not None:
-            self.forwarder.failed(self, self.failure, "")
-            return
-        exchange = self.exchange
-        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        info = exchange.usage = answer_info(body, chat=exchange.api in ENDS_WITH_DONE)
-        if info.error is not None and exchange.api in ENDS_WITH_DONE:
-            self._error_event(info.error)  # an error is one however it is dressed
-            return
-        if exchange.capture is not None:
-            exchange.capture.add(body)
-        fields = self._fields()
-        self.forwarder.succeeded(self)
-        answer(exchange.connection, self.status, fields, body)
-        exchange.finish(Result.OK, self.status)
 
     def _end_held(self) -> None:
         """A stream that ended before any content."""
@@ -268,6 +221,9 @@ class Relay(Attempt):
                 last += DONE  # some runtimes forget it, and clients wait for it
         else:
             exchange.usage = end_info(self.body[0])
+            if self._length is None and cut_off(self.body[0], self._passed, exchange.api):
+                self._break(Failure.BROKEN_STREAM, "The pool's answer ended early.")
+                return
         fine = exchange.usage.error is None
         if fine:
             self.forwarder.succeeded(self)
@@ -279,6 +235,9 @@ class Relay(Attempt):
     def _break(self, failure: Failure, message: str) -> None:
         """The answer breaks off after content reached the client: say so in the stream, and end it."""
         exchange, scanner = self.exchange, self._scanner
+        if scanner is not None and scanner.info().done:
+            self._end_flowing()  # its last word was said: what lacks is the end of the framing
+            return
         self.forwarder.record(self, failure)
         if scanner is None:
             exchange.connection.abort()
@@ -294,7 +253,3 @@ class Relay(Attempt):
         info = self.exchange.usage = scanner.info()
         self.exchange.events = scanner.events
         return info
-
-    def _fields(self) -> bytes:
-        theirs = self._passed.fields if self._passed is not None else b""
-        return self.forwarder.own_fields(self.exchange, self.pool, theirs)

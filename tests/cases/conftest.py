@@ -25,7 +25,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "narrow": {"limits": {"inflight": 1}},
 }
-COUNTS = {"plain": 230, "quick": 8, "narrow": 2}
+COUNTS = {"plain": 250, "quick": 11, "narrow": 2}
 MAX_BODY_BYTES = 24 * 1024 * 1024
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cases.client import ClosedError, request_bytes
 from tests.cases.conftest import Lane
 from tests.cases.gateway import wait_for
-from tests.cases.messages import DONE, FIN, OK, SSE_HEAD, c, chunk, r0, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, SSE_HEAD, USAGE, c, chunk, event, r0, r0s, stream
 from tests.cases.upstream import Gate, Hang, Repeat
 
 PROMPT_S = 1.0  # what the cases call "within about a second"
@@ -71,6 +71,24 @@ def test_b64_client_leaves_in_mid_stream(lane: Lane, how: str, moment: str) -> N
     lane.first.play(OK)
     assert lane.request(r0(lane.model)).status == 200
     assert lane.first.received[1].connection != received.connection, "a cancelled connection was used again"
+
+
+def test_client_hangs_up_at_the_last_word(lane: Lane) -> None:
+    """SDKs close at [DONE] without waiting for the framing's end: that is a whole answer, with its usage, and no
+    cancelled one; nor does what comes too late open a breaker."""
+    gate = Gate()
+    usage = event({"id": "a", "object": "chat.completion.chunk", "choices": [], "usage": USAGE})
+    lane.first.play(stream(c("x"), FIN, usage, DONE, gate))
+    client = lane.gateway.connect()
+    reply = client.request(r0s(lane.model, stream_options={"include_usage": True}))
+    assert next(found for found in reply.events() if found.data == b"[DONE]")
+    client.close()
+    assert lane.first.wait_received().wait_closed()
+    gate.open()
+    outcome = lane.outcome()
+    assert (outcome["result"], outcome["status"], outcome["finish_reason"]) == ("ok", 200, "stop")
+    assert (outcome["prompt_tokens"], outcome["completion_tokens"]) == (3, 1)
+    wait_for(lambda: _idle(lane), "in-flight is zero")
 
 
 def test_b66_abandoned_streams_leak_nothing(lane: Lane) -> None:

@@ -1,11 +1,13 @@
 """Group 2 of the cases: success, error and truncation of a stream are told apart."""
 
 import json
+from typing import Any
 
 import pytest
 
+from tests.cases.client import ClosedError
 from tests.cases.conftest import Lane
-from tests.cases.messages import DONE, FIN, OK, ROLE, answer, c, event, r0, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, ROLE, answer, c, completion, event, r0, r0s, stream
 from tests.cases.upstream import Close, Gate, Reset, Step
 
 QUEUE_FULL = event({"error": {"message": "queue full", "type": "overloaded", "code": 503}})
@@ -105,6 +107,80 @@ def test_b19_client_error_inside_a_200(lane: Lane) -> None:
     assert lane.second.received == []
     lane.first.play(stream(c("fine"), FIN, DONE))
     assert lane.request(r0s(lane.model)).body == c("fine") + FIN + DONE
+
+
+def _until_close(body: bytes) -> list[Step]:
+    """A whole answer whose end is the close of its connection, as HTTP/1.0 has it."""
+    return [b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + body, Close()]
+
+
+WHOLE = json.dumps(completion("x" * 400_000)).encode()
+NO_ANSWERS: dict[str, list[Step]] = {
+    "empty": answer(b""),
+    "page": answer(b"<html>maintenance</html>", headers=[("Content-Type", "text/html")]),
+    "null": answer(None),
+    "no-content": [b"HTTP/1.1 204 No Content\r\n\r\n"],
+    "cut": _until_close(json.dumps(completion()).encode()[:-9]),
+}
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+def test_a_200_that_is_no_answer(lane: Lane, name: str, streamed: bool) -> None:
+    """Empty bodies, pages of a load balancer and half an answer are the pool's fault: another endpoint is tried, then
+    the client gets 502; never a 200 that its SDK cannot read."""
+    request = (r0s if streamed else r0)(lane.model)
+    lane.first.play(NO_ANSWERS[name])
+    lane.second.play(stream(c("fine"), FIN, DONE) if streamed else OK)
+    assert lane.request(request).header("x-quantgate-pool") == f"{lane.model}-b"
+    assert lane.outcome()["attempts"][0]["failure"] == "bad_answer"
+    lane.first.play(NO_ANSWERS[name])
+    lane.second.play(NO_ANSWERS[name])
+    reply = lane.request(request)
+    assert (reply.status, reply.error["code"]) == (502, "bad_upstream_answer")
+
+
+def test_a_long_answer_that_its_connection_cuts(lane: Lane) -> None:
+    """Most of it is with the client by then, so the client's connection breaks off too; a whole one arrives."""
+    lane.first.play(_until_close(WHOLE), _until_close(WHOLE[:-9]))
+    assert lane.request(r0(lane.model)).body == WHOLE
+    with lane.gateway.connect() as client, pytest.raises(ClosedError):
+        client.request(r0(lane.model)).read()
+    outcome = lane.outcome(result="upstream_truncated")
+    assert outcome["failure"] == "broken_stream"
+
+
+@pytest.mark.parametrize(
+    ("path", "extra"),
+    [("/v1/messages", {"max_tokens": 5}), ("/v1/embeddings", {"input": "x"})],
+    ids=["messages", "embeddings"],
+)
+def test_error_under_a_200_of_other_apis(lane: Lane, path: str, extra: dict[str, Any]) -> None:
+    """What is an error and nothing else has its own status on every path."""
+    lane.first.play(answer({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}))
+    assert lane.request(r0(lane.model, **extra), path=path).header("x-quantgate-pool") == f"{lane.model}-b"
+    lane.first.play(answer({"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}))
+    reply = lane.request(r0(lane.model, **extra), path=path)
+    assert (reply.status, reply.pool_error["message"]) == (400, "bad")
+    assert len(lane.second.received) == 1
+
+
+def test_errors_that_have_words_alone(lane: Lane) -> None:
+    """Events of the Messages and Responses APIs have no numbers: a client's mistake is told as one, ejects nobody and
+    is tried nowhere else; a full pool is told as that."""
+    bad = b"event: error\n" + event({"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}})
+    for _ in range(8):
+        lane.first.play(stream(bad))
+        reply = lane.request(r0s(lane.model, max_tokens=5), path="/v1/messages")
+        assert (reply.status, reply.pool_error["message"]) == (400, "bad")
+    assert lane.outcome(8)["result"] == "client_error"
+    assert lane.second.received == []
+    response = {"object": "response", "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "full"}}
+    full = stream(event({"type": "response.failed", "response": response}))
+    lane.first.play(full)
+    lane.second.play(full)
+    reply = lane.request({"model": lane.model, "input": "x", "stream": True}, path="/v1/responses")
+    assert (reply.status, reply.header("retry-after")) == (429, "1")
 
 
 HOSTILE = [

@@ -6,8 +6,8 @@ import pytest
 
 from tests.cases.client import request_bytes
 from tests.cases.conftest import Lane
-from tests.cases.messages import DONE, FIN, ROLE, c, r0, r0s, stream
-from tests.cases.upstream import GAP, Close, Gate, Step
+from tests.cases.messages import DONE, FIN, ROLE, answer, c, completion, r0, r0s, stream
+from tests.cases.upstream import GAP, Close, Gate, Hang, Reset, Step
 
 
 def test_b01_event_cut_in_two(lane: Lane) -> None:
@@ -108,6 +108,18 @@ def test_b11_done_is_the_last_event_once(lane: Lane, steps: list[Step], close: b
     assert lane.outcome()["result"] == "ok"
 
 
+@pytest.mark.parametrize("ending", [Reset(), Close(), Hang()], ids=["reset", "close", "silence"])
+def test_a_stream_is_whole_at_its_last_word(quick: Lane, ending: Step) -> None:
+    """After [DONE] only the framing's end is missing, and some servers never send it: no error follows the terminator,
+    and nobody is to blame."""
+    quick.first.play(stream(c("a"), FIN, DONE, GAP, ending, end=False))
+    reply = quick.request(r0s(quick.model))
+    assert reply.body == c("a") + FIN + DONE
+    outcome = quick.outcome()
+    assert (outcome["result"], outcome.get("failure")) == ("ok", None)
+    assert quick.request(r0(quick.model)).header("x-quantgate-pool") == f"{quick.model}-a"
+
+
 def test_b13_no_buffering(lane: Lane) -> None:
     """Each event leaves as it comes, and the head tells proxies not to hold it back."""
     gates = [Gate() for _ in range(6)]
@@ -127,6 +139,18 @@ def test_b13_no_buffering(lane: Lane) -> None:
             assert next(events).json["choices"][0]["delta"]["content"] == str(number)
             gate.open()
         assert [event.data for event in events][-1] == b"[DONE]"
+
+
+def test_a_whole_answer_where_a_stream_was_asked(lane: Lane) -> None:
+    """An SDK that waits for events would read JSON as an empty answer: another endpoint is tried, else the client gets
+    502. Audio models may ignore the wish."""
+    lane.first.play(answer(completion()))
+    lane.second.play(stream(c("x"), FIN, DONE))
+    assert lane.request(r0s(lane.model)).body == c("x") + FIN + DONE
+    lane.first.play(answer(completion()))
+    lane.second.play(answer(completion()))
+    reply = lane.request(r0s(lane.model))
+    assert (reply.status, reply.error["code"]) == (502, "bad_upstream_answer")
 
 
 def test_b14_stream_where_a_whole_answer_was_asked(lane: Lane) -> None:
