@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from gateway.core.decide import CONTEXT_WINDOW
+from gateway.core.decide import ADAPTER, CONTEXT_WINDOW
 from gateway.errors import PolicyError, PolicyRejectedError
 from gateway.policy.analysis import Report, Row, analyse
 from gateway.policy.compile import compile_table
@@ -135,8 +135,8 @@ def _decisions(report: Report) -> Grid:
 
 
 def _only_too_long(row: Row) -> bool:
-    """Whether nothing but the context window stands against these requests."""
-    return row.by == (CONTEXT_WINDOW,)
+    """Whether nothing but the context window stands against these requests at the pools that serve their adapter."""
+    return CONTEXT_WINDOW in row.by and set(row.by) <= {ADAPTER, CONTEXT_WINDOW}
 
 
 def _print_notes(console: Console, report: Report) -> None:

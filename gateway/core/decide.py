@@ -22,6 +22,7 @@ MEMO_MOST: Final = 4096
 NO_ROUTE: Final = "none"
 WINDOW_SLACK: Final = 1.1  # an estimated prompt this much over the window may still fit
 CONTEXT_WINDOW: Final = "context_window"
+ADAPTER: Final = "adapter"
 # Where a request has its prompt, if not in ``messages``: what ``param`` of the refusal names.
 _PROMPT_FIELD: Final[dict[Api, str]] = {
     Api.COMPLETIONS: "prompt",
@@ -137,10 +138,10 @@ def objections(
         return
     if profile.adapter is not None:
         if profile.adapter not in pool.adapters:
-            yield Exclusion(pool.name, "adapter", f"does not carry adapter {profile.adapter}")
+            yield Exclusion(pool.name, ADAPTER, f"does not carry adapter {profile.adapter}")
         elif not _validated(model, pool, profile.adapter):
             reason = f"adapter {profile.adapter} is not validated on {pool.precision.weights}"
-            yield Exclusion(pool.name, "adapter", reason)
+            yield Exclusion(pool.name, ADAPTER, reason)
     window = window_of(model, pool)
     if window is not None and profile.context_tokens > window:
         reason = f"prompt and reserved output exceed its context window of {window:,} tokens"
@@ -179,15 +180,17 @@ def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
     """``decision`` with the pools that may get the request although it exceeds their context window.
 
     Counting tokens needs no context, so no window stands against it. Anything else comes here as a last resort, when
-    nothing but windows stands against its pools: estimates err by a few percent, and reserved output that the client
-    did not ask for is a guess. So while the prompt itself may fit, the pools with the largest window get it and their
-    runtime has the last word. Every other objection stands. Raises ``ApiError`` 400 if the prompt alone is too long.
+    nothing but windows stands against the pools that serve its adapter: estimates err by a few percent, and reserved
+    output that the client did not ask for is a guess. So while the prompt itself may fit, the pools with the largest
+    window get it and their runtime has the last word. Every other objection stands. Raises ``ApiError`` 400 if the
+    prompt alone is too long.
     """
     counting = profile.api in COUNTING
     if decision.pools and not counting:
         return decision
     against = {exclusion.by for exclusion in decision.exclusions}
-    if CONTEXT_WINDOW not in against or (len(against) > 1 and not counting):
+    # A pool without the adapter could serve no request for it, short or long: it says nothing about this one's length.
+    if CONTEXT_WINDOW not in against or (not counting and against - {ADAPTER, CONTEXT_WINDOW}):
         return decision
     model = table.models.get(profile.model)
     applying = tuple([constraint for constraint in table.constraints if constraint.matches(profile)])

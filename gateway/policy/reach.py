@@ -4,6 +4,7 @@ Computed exactly over the finite space of the policy (``space``). A policy too f
 warning: the data plane decides every request on its own and refuses where nothing is eligible. Called by ``load``.
 """
 
+from gateway.core.decide import ADAPTER, CONTEXT_WINDOW
 from gateway.errors import PolicyError
 from gateway.model.proving import Rollout
 from gateway.model.table import Table
@@ -114,7 +115,7 @@ class _Checker:
         places = {route.name: index for index, route in enumerate(self._table.routes)}
         lost: dict[tuple[str, str], tuple[Region, dict[str, None]]] = {}
         for cell in self._cells:
-            by_size = "context_window" in cell.by and set(cell.by) <= {"context_window", "adapter"}
+            by_size = CONTEXT_WINDOW in cell.by and set(cell.by) <= {ADAPTER, CONTEXT_WINDOW}
             if cell.pools or cell.rule not in places or meant & set(cell.by) or by_size:
                 continue
             who = cell.model if cell.adapter is None else f"{cell.model}:{cell.adapter}"

@@ -59,6 +59,19 @@ def test_what_only_its_window_refuses_is_marked(tmp_path: Path) -> None:
     assert "prompt itself" not in out(file)[1]
 
 
+def test_a_window_is_marked_for_an_adapter_that_other_pools_do_not_serve(tmp_path: Path) -> None:
+    """As the gateway treats it: the pools that serve the adapter get it while the prompt may fit."""
+    file = tmp_path / "p.yaml"
+    other = SMALL[SMALL.index("  only:") : SMALL.index("tenants:")].replace("only:", "other:")
+    text = SMALL.replace("tiny: {}", "tiny: {context_window: 8k, adapters: {a: {validated_on: any}}}")
+    text = text.replace("tenants:", f"{other}    adapters: []\ntenants:")
+    file.write_text(text.replace("pools: only}", "pools: [only, other]}"))
+    report = json.loads(out(file, as_json=True)[1])["report"]
+    over = [row for row in report["rows"] if not row["pools"]]
+    assert {tuple(row["by"]) for row in over} == {("context_window",), ("adapter", "context_window")}
+    assert out(file)[1].count("refused *") == len(over)
+
+
 def test_a_broken_policy_exits_1_with_place_and_mend(broken: Path) -> None:
     """The line can be clicked on, the nearest word is there."""
     status, text = out(broken)

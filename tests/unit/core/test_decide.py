@@ -306,6 +306,19 @@ def test_the_last_resort_lifts_no_other_objection() -> None:
     assert settled(windows(stays_16_bit()), having(prompt_tokens=900, context_tokens=2412)).pools == ("small",)
 
 
+@pytest.mark.parametrize("adapter", ["a", "b"])
+def test_pools_that_do_not_serve_the_adapter_leave_a_long_request_to_the_others(adapter: str) -> None:
+    """Not carried, or not validated there: the pool could not have served a short one either. So a long request for an
+    adapter is tried where it is served, or is the caller's to mend: no 503 that a client tries again for nothing."""
+    pools = {one.name: one for one in (pool("bf16", adapters={adapter: adapter}), POOLS[2], pool("bare"))}
+    built = table(routes=(Route("all", always, tuple(pools)),), pools=pools)
+    profile = having(adapter=adapter, prompt_tokens=10, context_tokens=9000)
+    assert {exclusion.by for exclusion in decide(built, profile).exclusions} == {"context_window", "adapter"}
+    assert settled(built, profile).pools == ("bf16",)
+    with pytest.raises(ApiError, match="context window holds"):
+        settled(built, dataclasses.replace(profile, prompt_tokens=2500))
+
+
 @pytest.mark.parametrize("api", [Api.TOKENIZE, Api.DETOKENIZE])
 @pytest.mark.parametrize("tokens", [100, 1500, 2412, 1_000_000])
 def test_counting_needs_no_context(api: Api, tokens: int) -> None:
