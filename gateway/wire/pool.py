@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.wire.client import ClientConnection
+from gateway.wire.reach import connect, is_literal
 from gateway.wire.repeats import KnownAnswers
 
 IDLE_S: Final = 4.0
@@ -20,7 +21,7 @@ Dialled = Callable[[ClientConnection | None, str], None]
 class ConnectionPool:
     """Connections to one host and port. ``clock`` is the loop's."""
 
-    __slots__ = ("_clock", "_host", "_idle", "_known", "_loop", "_port", "_tasks", "_tls", "closed")
+    __slots__ = ("_clock", "_host", "_idle", "_known", "_loop", "_named", "_port", "_tasks", "_tls", "closed")
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class ConnectionPool:
         self._loop = loop
         self._host = host
         self._port = port
+        self._named = not is_literal(host)
         self._tls = tls
         self._clock = clock
         self._idle: list[ClientConnection] = []
@@ -96,12 +98,18 @@ class ConnectionPool:
         if connection in self._idle:
             self._idle.remove(connection)
 
+    def _made(self) -> ClientConnection:
+        return ClientConnection(self._known)
+
     async def _connect(self, dial: "Dial") -> None:
         try:
-            hostname = self._host if self._tls else None
-            _, connection = await self._loop.create_connection(
-                lambda: ClientConnection(self._known), self._host, self._port, ssl=self._tls, server_hostname=hostname
-            )
+            name = self._host if self._tls else None
+            loop, host, port, tls = self._loop, self._host, self._port, self._tls
+            if self._named:
+                sock = await connect(loop, host, port)
+                _, connection = await loop.create_connection(self._made, sock=sock, ssl=tls, server_hostname=name)
+            else:
+                _, connection = await loop.create_connection(self._made, host, port, ssl=tls, server_hostname=name)
         except OSError as error:
             dial.finish(None, error.strerror or type(error).__name__)
         except ValueError as error:  # a name that no resolver takes

@@ -154,7 +154,7 @@ async def test_a_connection_that_is_lost_before_it_is_handed_over_is_no_connecti
             return asyncio.get_running_loop().create_task(work, name=name)
 
     heard: list[tuple[object, str]] = []
-    pool = ConnectionPool(Loop(), "h", 1, None, setting.clock)  # type: ignore[arg-type]  # what a dial needs of a loop
+    pool = ConnectionPool(Loop(), "127.0.0.1", 1, None, setting.clock)  # type: ignore[arg-type]  # what a dial needs of a loop
     pool.dial(lambda connection, reason: heard.append((connection, reason)))
     await until(lambda: bool(heard))
     assert heard == [(None, "closed at once")]
