@@ -9,6 +9,8 @@ STAMP := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
 SOURCES := setup.py gateway/errors.py $(shell find gateway/wire gateway/core gateway/dataplane gateway/policy gateway/model -name '*.py')
 PYTEST := $(BIN)/python -m pytest
+# Three files at once on two cores: most tests wait for processes. In their order, so that the long ones begin first.
+SIDE_BY_SIDE ?= -n 3 --dist loadfile --no-loadscope-reorder
 FILE ?= tests/data/stat_vectors.json
 
 .PHONY: help demo test test-all coverage compile interpreted lint vectors sim bench schema docs lock clean
@@ -48,7 +50,7 @@ demo: $(COMPILED) ## Three real llama.cpp pools, the gateway, a mixed workload, 
 test: $(COMPILED) ## Lint, types, layers and every test that fits into 15 minutes
 	@deploy/test-packages.sh
 	$(MAKE) --no-print-directory lint
-	$(PYTEST) -m "not slow" -o faulthandler_timeout=180 --durations=10
+	$(PYTEST) -m "not slow" $(SIDE_BY_SIDE) -o faulthandler_timeout=180 --durations=10
 
 test-all: $(STAMP) interpreted ## Everything, interpreted, with the long ones (simulation, soak, older clients, vLLM)
 	@deploy/test-packages.sh

@@ -1,8 +1,10 @@
 """For all tests: what runs is what stands here."""
 
-from collections.abc import Generator
+import logging
+from collections.abc import Generator, Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from gateway.app.compiled import stale
@@ -20,6 +22,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit(
             f"compiled before it was edited: {', '.join(changed)}. Run 'make compile' or 'make interpreted'.", 1
         )
+
+
+@pytest.fixture(autouse=True)
+def logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Logs that a test sets up are set up for it alone: a logger kept from it would write into its closed capture."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configure = structlog.configure
+    monkeypatch.setattr(structlog, "configure", lambda **how: configure(**{**how, "cache_logger_on_first_use": False}))
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        structlog.contextvars.clear_contextvars()
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,22 +3,9 @@
 import json
 import logging
 
-import pytest
 import structlog
 
 from gateway.app.logs import set_up_logs
-
-
-@pytest.fixture(autouse=True)
-def undone():
-    """Other tests keep the default configuration."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def lines(capsys):
