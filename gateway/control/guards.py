@@ -4,12 +4,15 @@ Pure mapping, no state: forms, feeds and deadlines (evidence.md 2 and 4). What o
 ``worth``'s. Called by ``rollouts_feeds``, which holds the state, and by the rehearsal.
 """
 
+import hashlib
 from enum import StrEnum
 from functools import partial
 
 import msgspec
+import orjson
 
 from gateway.core.evidence import Feed, Form, Overdue, SeriesSpec
+from gateway.core.evidence.blocks import ONLY_LANE, REQUESTS
 from gateway.core.evidence.latency import exceedance_limit
 from gateway.core.evidence.pairs import GapScale
 from gateway.model.proving import Guard
@@ -80,6 +83,27 @@ class Wanted(msgspec.Struct, frozen=True):
     asked: bool = True
     stages: str = "live"
     calm: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether each outcome counts by itself."""
+        return self.shape not in (Shape.SHARE, Shape.MARGIN)
+
+    @property
+    def by_conversation(self) -> bool:
+        """Whether conversations vote, and not single answers."""
+        return self.shape is Shape.SESSION or (self.shape is Shape.MARGIN and self.guard.feed == "session")
+
+    @property
+    def lane(self) -> float:
+        """The lane of single requests: where conversations vote, they are awaited apart and have no value."""
+        return REQUESTS if self.shape is Shape.SESSION else ONLY_LANE
+
+    @property
+    def meaning(self) -> str:
+        """What it asks, as a hash: what is open of another question must not be counted for it."""
+        parts = orjson.dumps(msgspec.to_builtins(self), option=orjson.OPT_SORT_KEYS)
+        return hashlib.blake2b(parts, digest_size=8).hexdigest()
 
 
 def series_of(guard: Guard) -> tuple[Wanted, ...]:

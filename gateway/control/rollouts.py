@@ -6,13 +6,14 @@ guards, brake), then ask what may advance. It proposes; a proposal takes effect 
 drives the same engine with simulated outcomes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import structlog
 
 from gateway.control.rollouts_buckets import Buckets
 from gateway.control.rollouts_due import Moment, due_events
+from gateway.control.rollouts_intake import Intake
 from gateway.control.rollouts_record import evidence_of, packed
 from gateway.control.rollouts_runs import Run, observer
 from gateway.control.rollouts_trips import answer_trips
@@ -26,12 +27,8 @@ from gateway.control.rollouts_values import (
     guards_of,
     share_of_requests,
 )
-from gateway.control.scoring import Scored
 from gateway.control.series import Counter
-from gateway.core.consequence import Consequence
-from gateway.core.evidence import Budget, Judge, JudgeState, KeyedBlock, SeriesKey
-from gateway.core.evidence.pairs import PairLoss
-from gateway.core.quality import Inspection
+from gateway.core.evidence import Budget, Judge, JudgeState, KeyedBlock
 from gateway.core.rollout import (
     Brake,
     Event,
@@ -42,9 +39,6 @@ from gateway.core.rollout import (
     Stepped,
     step,
 )
-from gateway.model.messages import Starts
-from gateway.model.outcome import Outcome
-from gateway.model.pair import Pair
 from gateway.model.table import Table
 
 _log = structlog.get_logger("control.rollouts")
@@ -67,8 +61,14 @@ class Engine:
         self._surroundings = surroundings
         self._fingerprint = b""
         self._waiting: JudgeState | None = None
-        self._starts: dict[tuple[str, str, int], int] = {}
-        self._incidents: dict[Key, float] = {}
+        self._intake = intake = Intake(self.buckets, lambda: self.judge, lambda: self.restored)
+        self.take_starts, self.take_outcomes = intake.take_starts, intake.take_outcomes
+        self.take_unchecked, self.take_scored = intake.take_unchecked, intake.take_scored
+        self.take_consequence, self.take_pair, self.take_gap = (
+            intake.take_consequence,
+            intake.take_pair,
+            intake.take_gap,
+        )
 
     @property
     def standings(self) -> dict[Key, Standing]:
@@ -99,8 +99,12 @@ class Engine:
             self._waiting, self.metered_s = state.judge, state.at_s
         self.restored = True
         self._rebuild(self.judge.budget, now_s)
-        self.buckets.restore_turns(state.turns if state is not None else {})
+        if state is not None:
+            self.buckets.restore_turns(state.turns)
+            self.buckets.restore_open(state.open)
         self._begin_stages_since(self.metered_s)
+        frozen = [one.since_s for one in self.buckets.in_force() if one.state is State.FROZEN]
+        self.brake.engaged_s = max(frozen, default=None)
 
     def adopt(self, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""
@@ -129,72 +133,11 @@ class Engine:
         # Before the standings are known no series is registered, and the stored money must not be lost to that.
         self._waiting = None if self.restored else self._waiting
 
-    # what happens to requests
-
-    def take_starts(self, message: Starts) -> None:
-        """Dispatches that workers announce. They are told to the judge before anything that became of them."""
-        for start in message.counts:
-            at = (start.bucket, start.pool, start.second)
-            self._starts[at] = self._starts.get(at, 0) + start.number
-
-    def _announce(self) -> None:
-        starts, self._starts = self._starts, {}
-        for (bucket, pool, second), number in starts.items():
-            told: set[SeriesKey] = set()  # two rollouts of a bucket may have one baseline
-            for run in self.buckets.of(bucket):
-                run.feed.start(second, pool, number, told)
-
-    def take_outcomes(self, batch: Sequence[Outcome], now_s: float) -> None:
-        """Finished requests, as they come from the workers."""
-        self._announce()
-        by_run: dict[Run, list[Outcome]] = {}
-        for outcome in batch if self.restored else ():
-            run = self.buckets.met(self.judge, outcome, now_s) if outcome.kind.rollout else None
-            if run is not None:
-                by_run.setdefault(run, []).append(outcome)
-        for run, outcomes in by_run.items():
-            run.feed.take_outcomes(outcomes)
-
-    def take_unchecked(self, batch: Sequence[Outcome]) -> None:
-        """The same requests, where nobody will look into the answers."""
-        by_run: dict[Run, list[Outcome]] = {}
-        for outcome in batch:
-            run = self.buckets.known(outcome)
-            if run is not None:
-                by_run.setdefault(run, []).append(outcome)
-        for run, outcomes in by_run.items():
-            run.feed.take_unchecked(outcomes)
-
-    def take_scored(self, batch: Sequence[Scored], now_s: float) -> None:
-        """The same requests, with texts, once they were checked or will not be."""
-        for scored in batch:
-            run = self.buckets.known(scored.outcome)
-            if run is not None:
-                run.feed.take_checked(scored.outcome, scored.inspection, now_s)
-
-    def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
-        """What became known of an earlier answer: like the answer, it speaks of the rollout that it took part in."""
-        run = self.buckets.named(found.subject.rollout, found.subject.bucket)
-        if run is not None:
-            run.feed.take_consequence(found, bad, now_s)
-
-    def take_pair(
-        self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
-    ) -> None:
-        """A compared shadow pair, with what the checks found in both answers."""
-        for run in self.buckets.of(pair.bucket):
-            run.feed.take_pair(pair, loss, baseline, candidate)
-
-    def take_gap(self, pair: Pair, mean_nats: float) -> None:
-        """A shadow pair scored by likelihood: nats per token that the candidate is worse."""
-        for run in self.buckets.of(pair.bucket):
-            run.feed.take_gap(pair, mean_nats)
-
     # one turn
 
     def collect(self, now_s: float) -> list[KeyedBlock]:
         """Blocks that are ripe here, for a turn that feeds what all gateways saw of them."""
-        self._announce()
+        self._intake.announce()
         for run in self.runs.values():
             guarded(self.faults, run, partial(run.feed.advance, now_s))
         return self.judge.collect(now_s)
@@ -204,11 +147,12 @@ class Engine:
         fed = self.collect(now_s) if blocks is None else blocks
         trips = self.judge.feed(fed, now_s, observer(self.runs.values()))
         answers = answer_trips(self.judge, self.brake, self.runs, trips, now_s)
-        self._incidents.update({at: now_s for at, event in answers.items() if event.kind is EventKind.INCIDENT})
+        for at, event in answers.items():
+            if event.kind is EventKind.INCIDENT:
+                self.runs[at].incident_s = now_s
         proposals = [found for at, event in answers.items() if (found := self.propose(at, event)) is not None]
         taken = {proposal.key for proposal in proposals}
-        braked = self.brake.engaged_s is not None
-        calm = self.brake.over(now_s)
+        calm, braked = self.brake.over(now_s), self.brake.engaged_s is not None
         for at, run in self.runs.items():
             if at in taken:
                 continue
@@ -224,7 +168,7 @@ class Engine:
         moment = Moment(
             now_s,
             self.buckets.records.get(candidate, run.standing.record),
-            self._incidents.get(at, 0.0),
+            run.incident_s,
             ready=self._surroundings.ready(candidate),
             braked=braked,
             calm=calm,
@@ -287,7 +231,9 @@ class Engine:
             if isinstance(effect, StartStage):
                 run.start_stage(effect, proposal.event.at_s)
 
-    def state(self, now_s: float) -> EngineState:
-        """To be stored now and then, and at the end."""
+    def state(self, now_s: float, *, whole: bool = True) -> EngineState:
+        """To be stored now and then, and at the end; not ``whole``: without what is open here alone."""
+        self._intake.announce()
         self.metered_s = now_s
-        return EngineState(self._waiting or self.judge.state(), now_s, self.buckets.turns())
+        judged = self._waiting or self.judge.state()
+        return EngineState(judged, now_s, self.buckets.turns(), self.buckets.open() if whole else {})

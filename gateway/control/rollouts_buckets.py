@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import structlog
 
+from gateway.control.rollouts_open import OpenState, thinned
 from gateway.control.rollouts_runs import NoSlotError, Run
 from gateway.control.rollouts_values import Key
 from gateway.core.evidence import Judge
@@ -47,14 +48,15 @@ class Buckets:
         self._guards = table.guards
 
     def rebuild(self, judge: Judge, now_s: float) -> None:
-        """All runs anew in a fresh judge."""
-        turns = {key: run.feed.turns for key, run in self.runs.items()}
+        """All runs anew in a fresh judge; what is open of the same questions stays."""
+        before = self.runs
         self.runs, self._by_bucket, self.refused = {}, {}, {}
         for standing in sorted(self.standings.values(), key=lambda one: (one.identity, one.bucket)):
             self._add(judge, standing, now_s)
         self.unplaced = {(one.identity, one.bucket) for one in self.in_force()}
         for key, run in self.runs.items():
-            run.feed.turns = turns.get(key, run.feed.turns)
+            if (old := before.get(key)) is not None:
+                run.continue_from(old)
 
     def turns(self) -> dict[str, TurnsState]:
         """How long conversations are, by bucket; to be stored."""
@@ -65,6 +67,17 @@ class Buckets:
         for key, run in self.runs.items():
             if (state := stored.get(_word(key))) is not None:
                 run.feed.turns = Turns(state)
+
+    def open(self) -> dict[str, OpenState]:
+        """What is not in the meters, by bucket; to be stored with the meters of the same moment."""
+        every = thinned(sum(run.feed.conversations for run in self.runs.values()))
+        return {_word(key): run.state(every) for key, run in self.runs.items()}
+
+    def restore_open(self, stored: Mapping[str, OpenState]) -> None:
+        """Go on from what was stored."""
+        for key, run in self.runs.items():
+            if (state := stored.get(_word(key))) is not None:
+                run.restore(state)
 
     def adopt(self, judge: Judge, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""

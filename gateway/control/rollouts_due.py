@@ -12,6 +12,7 @@ from gateway.control.rollouts_runs import Judged, Run
 from gateway.core.evidence import Outcome
 from gateway.core.evidence.twin import TWIN_QUIET_S
 from gateway.core.rollout import Cause, Event, EventKind, State
+from gateway.core.rollout.brake import CALM_S
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -31,7 +32,8 @@ def due_events(run: Run, moment: Moment) -> Iterator[Event]:
     if moment.record != standing.record:
         yield Event(EventKind.CHANGED, now_s, "the pool's deployment record changed", record=moment.record)
     if standing.state is State.FROZEN:
-        if moment.calm:
+        # Also where the brake let go unseen: before a restart, or while nothing could be stored.
+        if moment.calm or (not moment.braked and now_s - standing.since_s >= CALM_S):
             yield Event(EventKind.CALM, now_s, "no bucket tripped for a quarter of an hour")
     elif standing.state is State.HOLDING and standing.cause is Cause.INCIDENT:
         if now_s - max(moment.incident_s, standing.since_s) > TWIN_QUIET_S:

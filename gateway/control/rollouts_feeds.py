@@ -15,14 +15,14 @@ from gateway.control.guards import Shape, Source, Wanted
 from gateway.control.rollouts_booking import Booking
 from gateway.control.rollouts_latencies import Latencies
 from gateway.control.rollouts_margins import Margins
+from gateway.control.rollouts_open import OpenState
 from gateway.control.rollouts_pairs import PairFeed
 from gateway.control.rollouts_sessions import Sessions
+from gateway.control.rollouts_shares import Shares
 from gateway.core.consequence import Consequence, Subject
 from gateway.core.consequence import Kind as ConsequenceKind
-from gateway.core.evidence import BASELINE, CANDIDATE, Judge, SeriesKey, SeriesSpec
-from gateway.core.evidence.blocks import BAD, GOOD, ONLY_LANE, REQUESTS
+from gateway.core.evidence import Judge, SeriesKey, SeriesSpec
 from gateway.core.evidence.pairs import PairLoss
-from gateway.core.evidence.shares import FirstFailures
 from gateway.core.evidence.turns import Turns
 from gateway.core.quality import Inspection
 from gateway.model.outcome import Attempt, Outcome
@@ -56,13 +56,13 @@ class BucketFeed:
         for one in self.wanted:
             self._by_source.setdefault(one.source, []).append(one)
         attempts = self._by_source.get(Source.ATTEMPTS, ())
-        self._plain_attempts = [one for one in attempts if _is_plain(one)]
-        self._other_attempts = [one for one in attempts if not _is_plain(one)]
+        self._plain_attempts = [one for one in attempts if one.plain]
+        self._other_attempts = [one for one in attempts if not one.plain]
         self._unscored = [
             one
             for source in (Source.CHECKS, Source.HARD_ANSWERS)
             for one in self._by_source.get(source, ())
-            if one.spec.announced and _is_plain(one)
+            if one.spec.announced and one.plain
         ]
         self._announced = [
             one
@@ -70,7 +70,7 @@ class BucketFeed:
             if one.spec.announced and one.shape in (Shape.RATE, Shape.SESSION) and one.stages != "shadow"
         ]
         self._pairs = PairFeed(judge, plan, bucket, self._by_source, self._blame)
-        self._first = {one.name: FirstFailures() for one in self.wanted if one.shape is Shape.SHARE}
+        self._shares = Shares(self._booking, self.wanted, plan.candidate)
         self._margins = {one.name: Margins(one, now_s) for one in self.wanted if one.shape is Shape.MARGIN}
         self._sessions = Sessions(judge, self._booking, self._margins, plan.candidate)
         self._latencies = Latencies(self._by_source.get(Source.LATENCY, ()))
@@ -98,7 +98,7 @@ class BucketFeed:
                 key = self.key(one, pool)
                 if (one.twin or pool == self.plan.candidate) and key not in told:
                     told.add(key)
-                    self._judge.announce(key, second, number, _lane(one))
+                    self._judge.announce(key, second, number, one.lane)
 
     def take_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         """What is known without looking into the answers: errors and latencies, of every attempt."""
@@ -162,7 +162,7 @@ class BucketFeed:
             mine = self._by_source.get(Source.FEEDBACK, [])
         elif found.kind in _TOOL_KINDS:
             checked = self._by_source.get(Source.CHECKS, ())
-            mine = [one for one in checked if one.guard.metric == _TOOLS and _by_conversation(one)]
+            mine = [one for one in checked if one.guard.metric == _TOOLS and one.by_conversation]
         else:
             mine = []
         for one in mine:
@@ -189,8 +189,8 @@ class BucketFeed:
         self._booking.settle()
         for one in self.wanted:
             if one.shape is Shape.MARGIN:
-                for loss, count in self._margins[one.name].ripe(now_s):
-                    self._judge.accept(self.key(one, self.plan.candidate), now_s, loss, count)
+                for complete_s, loss, count in self._margins[one.name].ripe(now_s):
+                    self._judge.accept(self.key(one, self.plan.candidate), complete_s, loss, count)
 
     def start_stage(self, at_s: float, *, shadowing: bool) -> None:
         """What was in the air belongs to the stage before."""
@@ -198,6 +198,39 @@ class BucketFeed:
         self.seen.clear()
         for margins in self._margins.values():
             margins.skip(at_s)
+
+    # what survives
+
+    @property
+    def conversations(self) -> int:
+        """How many are remembered."""
+        return len(self._sessions) + len(self._shares)
+
+    def state(self, every: int = 1) -> OpenState:
+        """What must survive a reload and a restart, of every so-many'th conversation."""
+        return OpenState(
+            {one.name: one.meaning for one in self.wanted},
+            dict(self.seen),
+            {name: tuple(ids) for name, ids in self.culprits.items()},
+            self._sessions.state(every),
+            {name: margins.state() for name, margins in self._margins.items()},
+            self._shares.state(every),
+            self._latencies.state(),
+            self._pairs.latencies.state(),
+        )
+
+    def restore(self, state: OpenState) -> None:
+        """Go on from there with the series that ask the same now."""
+        same = {one.name: one for one in self.wanted if state.meanings.get(one.name) == one.meaning}
+        self.seen = {pool: number for pool, number in state.seen.items() if self._is_mine(pool)}
+        self.culprits = {n: deque(ids, maxlen=CULPRITS_MOST) for n, ids in state.culprits.items() if n in same}
+        self._sessions.restore(same, self.bucket, state.sessions)
+        for name, margins in self._margins.items():
+            if name in same and name in state.margins:
+                margins.restore(state.margins[name])
+        self._shares.restore(same, state.failed)
+        self._latencies.restore(same, state.latencies)
+        self._pairs.latencies.restore(same, state.shadow_latencies)
 
     # booking
 
@@ -209,7 +242,7 @@ class BucketFeed:
     ) -> None:
         """What is known of an answer itself: by its conversation where those vote, else by itself."""
         second = int(answer.at)
-        if not _by_conversation(one):
+        if not one.by_conversation:
             self._book(one, pool, second, value, answer)
         elif value is not None:
             conversation = answer.conversation or answer.request_id
@@ -217,13 +250,14 @@ class BucketFeed:
             self._blame(one, value, pool, answer.request_id)
 
     def _book(self, one: Wanted, pool: str, second: int, value: float | None, answer: Outcome | Subject) -> None:
-        if _is_plain(one):
+        if one.plain:
             self._book_plain(one, pool, second, value, answer.request_id)
             return
         if value is None:
             return
         if one.shape is Shape.SHARE:
-            self._share(one, pool, second, bad=value > 0.0, conversation=answer.conversation or answer.request_id)
+            conversation = answer.conversation or answer.request_id
+            self._shares.take(one, pool, second, bad=value > 0.0, conversation=conversation)
         else:
             self._margins[one.name].add(second, value, candidate=pool == self.plan.candidate)
         self._blame(one, value, pool, answer.request_id)
@@ -235,7 +269,7 @@ class BucketFeed:
         if not one.twin and pool != self.plan.candidate:
             return
         if value is not None or one.spec.announced:
-            self._booking.count(one.name, pool, second, value, lane=_lane(one), number=number)
+            self._booking.count(one.name, pool, second, value, lane=one.lane, number=number)
         if value:
             self._blame(one, value, pool, request_id)
 
@@ -246,33 +280,9 @@ class BucketFeed:
         value = self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
         self._book(one, pool, second, value, outcome)
 
-    def _share(self, one: Wanted, pool: str, second: int, *, bad: bool, conversation: str) -> None:
-        first = self._first[one.name]
-        if not first.counts(conversation, second):
-            return
-        if bad:
-            first.failed(conversation, second)
-        lane = CANDIDATE if pool == self.plan.candidate else BASELINE
-        self._booking.count(one.name, self.plan.candidate, second, BAD if bad else GOOD, lane=lane)
-
     def _blame(self, one: Wanted, value: float, pool: str, request_id: str) -> None:
         if value > 0.0 and pool == self.plan.candidate:
             self.culprits.setdefault(one.name, deque(maxlen=CULPRITS_MOST)).append(request_id)
-
-
-def _is_plain(one: Wanted) -> bool:
-    """Whether each outcome counts by itself."""
-    return one.shape not in (Shape.SHARE, Shape.MARGIN)
-
-
-def _lane(one: Wanted) -> float:
-    """The lane of single requests: where conversations vote, they are awaited apart and have no value."""
-    return REQUESTS if one.shape is Shape.SESSION else ONLY_LANE
-
-
-def _by_conversation(one: Wanted) -> bool:
-    """Whether conversations vote, and not single answers."""
-    return one.shape is Shape.SESSION or (one.shape is Shape.MARGIN and one.guard.feed == "session")
 
 
 def _measuring(spec: SeriesSpec) -> SeriesSpec:

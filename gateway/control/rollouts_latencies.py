@@ -4,11 +4,11 @@ Owns the baseline's quantiles of one bucket. A block is judged by the quantile o
 requests are judged alike. Called by ``rollouts_feeds``, and by ``rollouts_pairs`` for mirrored legs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
-from gateway.core.evidence.latency import ControlQuantile, is_slow, is_slow_for_arm
+from gateway.core.evidence.latency import ControlQuantile, QuantileState, is_slow, is_slow_for_arm
 from gateway.core.evidence.timeline import block_number
 
 
@@ -17,11 +17,11 @@ class Latencies:
 
     def __init__(self, wanted: Iterable[Wanted]) -> None:
         self._quantiles: dict[str, ControlQuantile] = {}
-        self._observers: set[str] = set()  # one series a guard, or each latency would count as several
+        self._observers: dict[str, str] = {}  # one series a guard, or each latency would count as several
         for one in wanted:
             if one.guard.name not in self._quantiles:
                 self._quantiles[one.guard.name] = ControlQuantile(one.guard.quantile or 0.99)
-                self._observers.add(one.name)
+                self._observers[one.name] = one.guard.name
 
     def value(
         self, one: Wanted, second: int, latency: float | None, *, candidate: bool, timed_out: bool
@@ -44,3 +44,13 @@ class Latencies:
         if guard.or_ratio is not None and known is not None:
             limit = max(limit, guard.or_ratio * known)
         return 1.0 if is_slow(latency, limit) else 0.0
+
+    def state(self) -> dict[str, QuantileState]:
+        """What must survive a restart, by the series that is counted from."""
+        return {name: self._quantiles[guard].state() for name, guard in self._observers.items()}
+
+    def restore(self, same: Collection[str], stored: Mapping[str, QuantileState]) -> None:
+        """Go on from what was stored of the series that ask the ``same``, by name."""
+        for name, guard in self._observers.items():
+            if name in same and name in stored:
+                self._quantiles[guard].restore(stored[name])

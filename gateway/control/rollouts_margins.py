@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gateway.control import guards
 from gateway.control.guards import Wanted
 from gateway.core.evidence import BASELINE, CANDIDATE
-from gateway.core.evidence.timeline import Timeline
+from gateway.core.evidence.timeline import Timeline, TimelineState
 
 
 class Margins:
@@ -40,13 +40,27 @@ class Margins:
         """Forget what was dispatched before the first whole block after ``at_s``."""
         self.timeline.skip_before(self.timeline.first_whole_block(at_s))
 
-    def ripe(self, now_s: float) -> Iterator[tuple[float, int]]:
-        """Differences of the blocks that are complete, with counts."""
+    def state(self) -> TimelineState:
+        """What must survive a restart."""
+        return self.timeline.state()
+
+    def restore(self, state: TimelineState) -> None:
+        """Go on from what was stored of the same guard."""
+        self.timeline.restore(state)
+
+    def ripe(self, now_s: float) -> Iterator[tuple[float, float, int]]:
+        """Differences of the blocks that are complete, with counts, and when their block became that.
+
+        That moment follows from the block alone. What is found again after a restart is then said of the same second,
+        and other gateways that heard of it before know it.
+        """
         for number, block in self.timeline.take_ripe(now_s):
+            complete_s = self.timeline.end_of(number) + self._deadline_s
             arms: dict[float, list[float]] = {CANDIDATE: [], BASELINE: []}
             for (lane, value), count in sorted(block.cells.items()):
                 arms[lane].extend([value] * count)
-            yield from _differences(arms[CANDIDATE], arms[BASELINE], f"{self._name}/{number}")
+            for loss, count in _differences(arms[CANDIDATE], arms[BASELINE], f"{self._name}/{number}"):
+                yield complete_s, loss, count
 
 
 def _differences(candidate: list[float], baseline: list[float], seed: str) -> Iterator[tuple[float, int]]:

@@ -17,7 +17,10 @@ from gateway.model.proving import Rollout
 
 
 class PairFeed:
-    """Pairs of one bucket. ``blame`` notes the request of a bad value at a pool."""
+    """Pairs of one bucket. ``blame`` notes the request of a bad value at a pool.
+
+    ``latencies`` are what its legs have shown.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class PairFeed:
         self._bucket = bucket
         self._by_source = by_source
         self._blame = blame
-        self._latencies = Latencies(by_source.get(Source.SHADOW_LATENCY, ()))
+        self.latencies = Latencies(by_source.get(Source.SHADOW_LATENCY, ()))
 
     def is_mine(self, pair: Pair) -> bool:
         """Whether it compares the rollout's own pools; another shadow rule's says nothing of the candidate.
@@ -96,7 +99,7 @@ class PairFeed:
         latency = _latency_of_leg(one, leg)
         late = latency is None and worth.late(one.guard.metric, leg.failure)
         candidate = leg.pool == self._plan.candidate
-        return self._latencies.value(one, second, latency, candidate=candidate, timed_out=late)
+        return self.latencies.value(one, second, latency, candidate=candidate, timed_out=late)
 
     def _key(self, one: Wanted, pool: str) -> SeriesKey:
         return SeriesKey(one.name, self._bucket, pool)

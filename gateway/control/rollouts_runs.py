@@ -14,6 +14,7 @@ from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
 from gateway.control.rollouts_effect import EVERYTHING, design_effect
 from gateway.control.rollouts_feeds import BucketFeed
+from gateway.control.rollouts_open import OpenState
 from gateway.core.evidence import (
     PAIR_LUMP,
     STAGE_LUMP,
@@ -51,7 +52,7 @@ class NoSlotError(Exception):
 
 
 class Run:
-    """A (rollout, bucket) with its series."""
+    """A (rollout, bucket) with its series. ``incident_s``: when it last tripped without blame."""
 
     def __init__(self, judge: Judge, plan: Rollout, standing: Standing, found: dict[str, Guard], now_s: float) -> None:
         wanted = (*(one for name in plan.guards for one in guards.series_of(found[name])), *guards.implicit_series())
@@ -61,7 +62,7 @@ class Run:
         self.standing = standing
         self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
         self.feed.shadowing = standing.below is State.SHADOWING
-        self.no_slot = ""
+        self.incident_s = 0.0
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge
         self._register(now_s)
@@ -185,6 +186,26 @@ class Run:
         for key, lines in self.history.items():
             end_s = self._judge.series(key).meter.end_s
             self.history[key] = deque((line for line in lines if line[0] <= end_s), maxlen=HISTORY)
+
+    # what survives
+
+    def state(self, every: int = 1) -> OpenState:
+        """What is not in the meters, of every so-many'th conversation."""
+        return msgspec.structs.replace(self.feed.state(every), incident_s=self.incident_s)
+
+    def restore(self, state: OpenState) -> None:
+        """Go on from there, where the questions are the same."""
+        self.incident_s = state.incident_s
+        self.feed.restore(state)
+
+    def continue_from(self, before: "Run") -> None:
+        """The judge was made anew under another policy: what goes on in it, goes on here."""
+        self.feed.turns = before.feed.turns
+        self.restore(before.state())
+        for _, key in self.series_keys():
+            lines = before.history.get(key)
+            if lines and self._judge.series(key).spec.same_stakes(before.judge.series(key).spec):
+                self.history[key] = lines
 
     # verdicts
 

@@ -5,14 +5,24 @@ second of the turn that opened the conversation here, for that is the block that
 closed opens none, and counts for a conversation that is open. Called by ``rollouts_feeds``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
 from gateway.control.rollouts_booking import Booking
 from gateway.control.rollouts_margins import Margins
 from gateway.core.evidence import Judge, SeriesKey
-from gateway.core.evidence.sessions import SessionVote, SessionVotes
+from gateway.core.evidence.sessions import OpenConversation, SessionVote, SessionVotes
+
+
+class SessionsState(msgspec.Struct, frozen=True):
+    """The open conversations of one series, which is ``guard``'s on ``pool``."""
+
+    guard: str
+    pool: str
+    conversations: tuple[OpenConversation, ...]
 
 
 class Sessions:
@@ -29,10 +39,7 @@ class Sessions:
         """One resolved turn of a conversation with the key's pool, of a request that arrived at ``second``."""
         if not one.twin and one.shape is not Shape.MARGIN and key.pool != self._candidate:
             return
-        sessions = self._open.get(key)
-        if sessions is None:
-            longest_s = guards.conversation_s(one.guard)
-            sessions = self._open[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
+        sessions = self._sessions(one, key)
         margins = self._margins.get(key.guard)
         timeline = margins.timeline if margins is not None else self._judge.series(key).timeline
         if conversation not in sessions and timeline.is_closed(second):
@@ -53,6 +60,31 @@ class Sessions:
         for key, sessions in self._open.items():
             for vote in sessions.finished(now_s):
                 self._vote(key, vote)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._open.values()))
+
+    def state(self, every: int = 1) -> tuple[SessionsState, ...]:
+        """What must survive a restart, of every so-many'th conversation."""
+        return tuple(
+            SessionsState(key.guard, key.pool, sessions.state(every))
+            for key, sessions in self._open.items()
+            if len(sessions)
+        )
+
+    def restore(self, wanted: Mapping[str, Wanted], bucket: str, stored: Iterable[SessionsState]) -> None:
+        """Go on from what was stored of the ``wanted`` series, by name."""
+        for state in stored:
+            one = wanted.get(state.guard)
+            if one is not None and one.by_conversation:
+                self._sessions(one, SeriesKey(state.guard, bucket, state.pool)).restore(state.conversations)
+
+    def _sessions(self, one: Wanted, key: SeriesKey) -> SessionVotes:
+        sessions = self._open.get(key)
+        if sessions is None:
+            longest_s = guards.conversation_s(one.guard)
+            sessions = self._open[key] = SessionVotes(guards.idle_s(one.guard), longest_s=longest_s)
+        return sessions
 
     def _vote(self, key: SeriesKey, vote: SessionVote) -> None:
         margins = self._margins.get(key.guard)

@@ -142,7 +142,7 @@ class Sharing:
         report, state = Report(self._process, now_s, blocks, held, leaving), None
         self._sent = len(blocks)
         if self._position is not None and not self.alone and now_s - self._metered_s >= METERS_S:
-            self._metered_s, state = now_s, engine.state(now_s)
+            self._metered_s, state = now_s, engine.state(now_s, whole=False)
         since_s = self._alone_since_s
         # Away for longer than is read back: others' meters are ahead of all that could still be read.
         self._joins = self._position is None or (since_s is not None and now_s - since_s > REPLAY_S)

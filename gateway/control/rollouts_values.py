@@ -8,6 +8,7 @@ import msgspec
 import orjson
 import structlog
 
+from gateway.control.rollouts_open import OpenState
 from gateway.control.rollouts_runs import Run
 from gateway.control.series import Counter
 from gateway.core.evidence import Budget, JudgeState
@@ -48,12 +49,13 @@ class Proposal(msgspec.Struct, frozen=True):
 class EngineState(msgspec.Struct, frozen=True):
     """What must survive a restart beside the standings: meters, ledger and evidence, as of ``at_s``.
 
-    ``turns``: how long conversations are, by rollout and bucket.
+    By rollout and bucket: ``turns``, how long conversations are; ``open``, what is not in the meters yet.
     """
 
     judge: JudgeState
     at_s: float = 0.0
     turns: dict[str, TurnsState] = {}
+    open: dict[str, OpenState] = {}
 
 
 def told_shares(proposals: Iterable[Proposal]) -> bool:

@@ -9,12 +9,17 @@ from collections import deque
 from collections.abc import Iterable
 from math import ceil, log
 
+import msgspec
+
 _EQUAL_WITHIN = 1e-12
 """Relative slack of a scaled threshold: 1.15 times 1000 ms is 1150 ms although its double is not."""
 
 _BIN_RATIO = 1.01
 """Latency bins grow by 1 %: the tracked quantile is at most that much too high, and 2,800 bins span 1 ns to 20 min."""
 _LOG_BIN_RATIO = log(_BIN_RATIO)
+_NEVER = -(2**62)
+_STORED_GROUPS = 8
+"""Into how many groups of blocks a window is put together when it is stored: one by one they are a hundred times it."""
 
 
 def exceedance_limit(quantile: float) -> float:
@@ -48,6 +53,20 @@ def _rank(quantile: float, number: int) -> int:
     return max(1, ceil(quantile * number - 1e-9))
 
 
+_Bins = tuple[tuple[int, int], ...]
+
+
+class QuantileState(msgspec.Struct, frozen=True, array_like=True):
+    """Counts by bin of the latencies of each block, as they are stored, and the thresholds that were given.
+
+    ``recent`` puts older blocks together, under the newest of them.
+    """
+
+    recent: tuple[tuple[int, _Bins], ...] = ()
+    newest: int = _NEVER
+    fixed: tuple[tuple[int, float | None], ...] = ()
+
+
 class ControlQuantile:
     """The control's quantile over its last ``window_blocks`` blocks, as the threshold for each next block.
 
@@ -55,7 +74,7 @@ class ControlQuantile:
     requests are judged alike whenever they resolve.
     """
 
-    __slots__ = ("_fixed", "_newest", "_recent", "least", "quantile", "window_blocks")
+    __slots__ = ("_fixed", "_newest", "_put_together", "_recent", "least", "quantile", "window_blocks")
 
     def __init__(self, quantile: float, window_blocks: int = 360, least: int | None = None) -> None:
         self.quantile = quantile
@@ -63,7 +82,8 @@ class ControlQuantile:
         # Ten expected exceedances: below that the estimated quantile is mostly noise.
         self.least = least if least is not None else ceil(10.0 / exceedance_limit(quantile))
         self._recent: dict[int, dict[int, int]] = {}
-        self._newest = -(2**62)
+        self._newest = _NEVER
+        self._put_together: dict[int, tuple[int, int, _Bins]] = {}  # groups with their first and last block, as stored
         self._fixed: deque[tuple[int, float | None]] = deque(maxlen=64)
 
     def observe(self, block: int, latency: float) -> None:
@@ -74,6 +94,8 @@ class ControlQuantile:
             return
         bins = self._recent.setdefault(block, {})
         bins[bin_number] = bins.get(bin_number, 0) + 1
+        if self._put_together:
+            self._put_together.pop(self._group_of(block), None)
 
     def threshold(self, block: int) -> float | None:
         """Upper end of the bin that holds the quantile of blocks before ``block``; None if too few are known."""
@@ -83,6 +105,38 @@ class ControlQuantile:
         value = self._quantile_before(block)
         self._fixed.append((block, value))
         return value
+
+    def state(self) -> QuantileState:
+        """What must survive a restart. A group is forgotten as a whole, and counts for no block before its newest."""
+        groups: dict[int, list[int]] = {}
+        for number in sorted(self._recent):
+            if self._newest - self.window_blocks < number < self._newest:
+                groups.setdefault(self._group_of(number), []).append(number)
+        self._put_together = {group: self._merged(group, numbers) for group, numbers in groups.items()}
+        recent = [(last, bins) for _, last, bins in self._put_together.values()]
+        if self._newest in self._recent:  # it is still being counted, and what it holds is for none before it
+            recent.append((self._newest, tuple(sorted(self._recent[self._newest].items()))))
+        return QuantileState(tuple(recent), self._newest, tuple(self._fixed))
+
+    def _group_of(self, block: int) -> int:
+        return block // max(1, self.window_blocks // _STORED_GROUPS)
+
+    def _merged(self, group: int, numbers: list[int]) -> tuple[int, int, _Bins]:
+        known = self._put_together.get(group)
+        if known is not None and known[:2] == (numbers[0], numbers[-1]):
+            return known
+        totals: dict[int, int] = {}
+        for number in numbers:
+            for bin_number, count in self._recent[number].items():
+                totals[bin_number] = totals.get(bin_number, 0) + count
+        return numbers[0], numbers[-1], tuple(sorted(totals.items()))
+
+    def restore(self, state: QuantileState) -> None:
+        """Go on from what was stored."""
+        self._recent = {number: dict(bins) for number, bins in state.recent}
+        self._put_together = {}
+        self._newest = state.newest
+        self._fixed = deque(state.fixed, maxlen=self._fixed.maxlen)
 
     def _quantile_before(self, block: int) -> float | None:
         self._recent = {number: bins for number, bins in self._recent.items() if number >= block - self.window_blocks}

@@ -8,9 +8,11 @@ healthy ones. It is never moved back to a turn that was dispatched before and be
 for the vote is the one that was told of it, and an older one may be closed.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
+
+from gateway.core.evidence.turns import is_kept
 
 IDLE_S = 60.0
 MOST_TURNS = 20
@@ -26,14 +28,24 @@ class SessionVote(msgspec.Struct, frozen=True):
     ended_s: float
 
 
+class OpenConversation(msgspec.Struct, frozen=True, array_like=True):
+    """A conversation that has not voted yet, as it is stored."""
+
+    conversation: str
+    started_s: float
+    last_s: float
+    turns: int
+    bad: int
+
+
 class _Turns:
     __slots__ = ("bad", "last_s", "started_s", "turns")
 
-    def __init__(self, started_s: float) -> None:
+    def __init__(self, started_s: float, last_s: float, turns: int = 0, bad: int = 0) -> None:
         self.started_s = started_s
-        self.last_s = started_s
-        self.turns = 0
-        self.bad = 0
+        self.last_s = last_s
+        self.turns = turns
+        self.bad = bad
 
 
 class SessionVotes:
@@ -76,7 +88,7 @@ class SessionVotes:
             votes.append(_vote(conversation, turns))
             turns = None
         if turns is None:
-            turns = _Turns(dispatched_s)
+            turns = _Turns(dispatched_s, dispatched_s)
         turns.turns += 1
         turns.bad += bad
         turns.last_s = max(turns.last_s, now_s)
@@ -94,6 +106,18 @@ class SessionVotes:
         over = [conversation for conversation, turns in self._open.items() if self._is_over(turns, now_s)]
         for conversation in over:
             yield _vote(conversation, self._open.pop(conversation))
+
+    def state(self, every: int = 1) -> tuple[OpenConversation, ...]:
+        """What must survive a restart, in the order of last turns; of every so-many'th conversation, by its name."""
+        return tuple(
+            OpenConversation(str(name), turns.started_s, turns.last_s, turns.turns, turns.bad)
+            for name, turns in self._open.items()
+            if is_kept(str(name), every)
+        )
+
+    def restore(self, stored: Iterable[OpenConversation]) -> None:
+        """Go on from what was stored."""
+        self._open = {one.conversation: _Turns(one.started_s, one.last_s, one.turns, one.bad) for one in stored}
 
     def _is_over(self, turns: _Turns, now_s: float) -> bool:
         return now_s - turns.last_s >= self.idle_s or now_s - turns.started_s >= self.longest_s

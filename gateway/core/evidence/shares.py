@@ -6,7 +6,9 @@ one event. Never use that rule for absolute limits, where it hides failures. Cal
 sees the conversations.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+
+from gateway.core.evidence.turns import is_kept
 
 
 def share_limit(candidate: int, baseline: int, tolerated_ratio: float = 1.0) -> float | None:
@@ -58,6 +60,14 @@ class FirstFailures:
         if len(self._failed) > self.most:
             del self._failed[next(iter(self._failed))]
         return first
+
+    def state(self, every: int = 1) -> tuple[tuple[str, float], ...]:
+        """What must survive a restart, oldest sign of life first; of every so-many'th conversation, by its name."""
+        return tuple((str(name), seen_s) for name, seen_s in self._failed.items() if is_kept(str(name), every))
+
+    def restore(self, stored: Iterable[tuple[str, float]]) -> None:
+        """Go on from what was stored."""
+        self._failed = dict(stored)
 
     def _touch(self, conversation: Hashable, now_s: float) -> None:
         # Re-inserting keeps the dict in order of last sign of life, so the oldest is always first.

@@ -9,7 +9,9 @@ than the deadline. Must not know outcomes' meaning. Called by series only.
 from collections.abc import Iterator
 from math import ceil, floor
 
-from gateway.core.evidence.blocks import OpenBlock
+import msgspec
+
+from gateway.core.evidence.blocks import BlockRecord, OpenBlock
 
 _BORDER_SLACK = 1e-9
 """Share of a block by which rounding may miss a border: 0.3 / 0.1 must be block 3, not 2."""
@@ -18,6 +20,14 @@ _BORDER_SLACK = 1e-9
 def block_number(at_s: float, block_s: float) -> int:
     """Number of the block of length ``block_s`` that holds the moment ``at_s``; blocks are aligned to second 0."""
     return floor(at_s / block_s + _BORDER_SLACK)
+
+
+class TimelineState(msgspec.Struct, frozen=True):
+    """Where a timeline stands, and the blocks that are open."""
+
+    next_block: int
+    late: int = 0
+    pending: tuple[BlockRecord, ...] = ()
 
 
 class Timeline:
@@ -95,3 +105,18 @@ class Timeline:
         """Forget and close every block before ``number``."""
         self.pending = {kept: block for kept, block in self.pending.items() if kept >= number}
         self.next_block = max(self.next_block, number)
+
+    def state(self) -> TimelineState:
+        """What must survive a restart."""
+        pending = tuple(block.record(number) for number, block in sorted(self.pending.items()))
+        return TimelineState(self.next_block, self.late, pending)
+
+    def restore(self, state: TimelineState) -> None:
+        """Go on from what was stored of a timeline whose blocks are as long."""
+        self.next_block = state.next_block
+        self.late = state.late
+        self.pending = {}
+        for record in state.pending:
+            block = self.open_number(record.number, 0)
+            if block is not None:
+                block.absorb(record)

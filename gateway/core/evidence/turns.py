@@ -14,6 +14,11 @@ REMEMBER_MOST = 20_000
 IDLE_S = 3_600.0
 
 
+def is_kept(conversation: str, every: int) -> bool:
+    """Whether it is among every so-many'th: drawn by its name, so that nothing depends on what becomes of it."""
+    return every <= 1 or crc32(conversation.encode()) % every == 0
+
+
 class TurnsState(msgspec.Struct, frozen=True):
     """Requests and conversations counted so far."""
 
@@ -34,7 +39,7 @@ class Turns:
 
     def see(self, conversation: str, now_s: float) -> None:
         """Count one request."""
-        if self._every > 1 and crc32(conversation.encode()) % self._every:
+        if not is_kept(conversation, self._every):
             return
         last_s, number = self._open.pop(conversation, (-IDLE_S, 0))
         if not number or now_s - last_s > IDLE_S:
@@ -66,7 +71,7 @@ class Turns:
             del self._open[oldest]
         if len(self._open) > MOST:
             self._every *= 2
-            out = [name for name in self._open if crc32(name.encode()) % self._every]
+            out = [name for name in self._open if not is_kept(name, self._every)]
             for name in out:  # a conversation that is not followed to its end must not count as a short one
                 self._requests -= self._open.pop(name)[1]
                 self._conversations -= 1

@@ -149,8 +149,9 @@ def test_many_thin_buckets_are_found_by_their_slice() -> None:
     assert any("in *" in proposal.event.reason or "length=" in proposal.event.reason for proposal in out)
 
 
-def test_the_brake_freezes_what_did_not_trip() -> None:
-    """Three of four buckets at once: the fourth does not advance until it is calm."""
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_brake_freezes_what_did_not_trip(restarts: bool) -> None:
+    """Three of four buckets at once: the fourth does not advance until it is calm, also over a restart."""
     rig = EngineRig(rollout_policy())
     buckets = [f"m/short/t{number}" for number in range(4)]
     for bucket in buckets:
@@ -163,6 +164,11 @@ def test_the_brake_freezes_what_did_not_trip() -> None:
         rig.second(buckets[3])
     assert rig.at(State.FROZEN, buckets[3])
     assert rig.state(buckets[3]).share_bp == 5_000
+    if restarts:
+        rig.restart()
+        rig.second("m/short/new")
+        rig.second("m/short/new")
+        assert rig.at(State.PENDING, "m/short/new"), "nothing begins meanwhile"
     rig.now_s += 1_000
     rig.second(buckets[3])
     rig.second(buckets[3])

@@ -57,6 +57,8 @@ def test_calm_ends_freezes_and_incidents(run: Run) -> None:
     become(run, State.FROZEN)
     assert kinds(run, moment(run, calm=True)) == [EventKind.CALM]
     assert kinds(run, moment(run)) == []
+    assert kinds(run, moment(run, 900.0)) == [EventKind.CALM], "the brake let go when nobody saw it"
+    assert kinds(run, moment(run, 900.0, braked=True)) == []
     become(run, State.HOLDING, cause=Cause.INCIDENT)
     assert kinds(run, moment(run, 3_601.0)) == [EventKind.CALM]
     late = moment(run, 3_601.0)

@@ -193,7 +193,7 @@ def test_margins_become_differences_once_their_block_is_complete(fed: Fed) -> No
     fed.feed.take_checked(request("int4", request_id="a"), inspection(json=False), AT)
     fed.feed.take_checked(request("bf16", request_id="b"), inspection(), AT)
     fed.feed.advance(AT + 60)
-    assert fed.counts("same.margin", second=AT + 60) == {1.0: 1}
+    assert fed.counts("same.margin", second=AT + 30) == {1.0: 1}
 
 
 def test_a_latency_within_the_baselines_multiple_passes_too(fed: Fed) -> None:
@@ -230,11 +230,11 @@ def test_feedback_is_compared_with_the_baselines_by_conversation() -> None:
             subject = Subject(f"{pool}{number}", AT + number, "t", "b", pool, f"talk-{pool}")
             fed.feed.take_consequence(Consequence(Kind.FEEDBACK, subject), bad, AT + 300 * number)
     fed.feed.advance(AT + 1_799)
-    assert fed.counts("words") == fed.counts("words.margin", second=AT + 1_799) == {}
+    assert fed.counts("words") == fed.counts("words.margin", second=AT + 10 + 1_860) == {}
     fed.feed.advance(AT + 1_801)
     assert (fed.counts("words"), fed.counts("words", "bf16")) == ({0.75: 1}, {0.25: 1})
     fed.feed.advance(AT + 1_900)
-    assert fed.counts("words.margin", second=AT + 1_900) == {0.5: 1}
+    assert fed.counts("words.margin", second=AT + 10 + 1_860) == {0.5: 1}
     assert fed.arms("words.ratio") == {(CANDIDATE, 1.0): 1, (BASELINE, 0.0): 3, (BASELINE, 1.0): 1}
 
 
@@ -252,7 +252,7 @@ def test_a_failed_tool_is_one_more_bad_turn_of_its_conversation() -> None:
     assert fed.counts("tools") == {0.2: 1, -1.0: 4}
     assert fed.counts("tools", "bf16") == {0.0: 1, -1.0: 4}
     fed.feed.advance(AT + 700)
-    assert fed.counts("tools.margin", second=AT + 700) == {0.2: 1}
+    assert fed.counts("tools.margin", second=AT + 10 + 660) == {0.2: 1}
     assert list(fed.feed.culprits) == ["tools", "tools.margin"]
 
 
@@ -271,7 +271,7 @@ def test_a_stage_start_forgets_what_was_in_the_air(fed: Fed) -> None:
     fed.feed.start_stage(AT + 20, shadowing=False)
     fed.feed.advance(AT + 60)
     assert fed.feed.seen == {}
-    assert fed.counts("same.margin", second=AT + 60) == {}
+    assert fed.counts("same.margin", second=AT + 30) == {}
 
 
 BOUNDS = ("limit", "margin_to_baseline", "ratio_to_baseline", "or_ratio_to_baseline")

@@ -1,6 +1,7 @@
 """Gateways on one database judge by the sum of what they saw, through kills, late joiners and a database that goes."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -225,6 +226,34 @@ async def test_a_killed_control_is_not_waited_for_and_says_nothing_twice(fleet: 
     both.services.pop()
     traffic.every_bad = 1
     assert await both.until(State.ROLLED_BACK, traffic) < 40
+
+
+async def test_a_killed_control_finds_its_open_blocks_and_says_nothing_twice(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Differences of both arms that it found, reported and had not stored yet are found again, of the same seconds."""
+    stages = "[{weight: 50%, at_least: {requests: 100000}}]"
+    guards = "\n  json: {metric: format_error_rate, margin_to_baseline: 2%, feed: product, block: 5s, deadline: 10s}\n"
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", rollout_policy(guards=guards, names="json", stages=stages))
+    counted = {}
+    for kills in (False, True):
+        both, traffic = fleet(2), Traffic()
+        await both.begun(traffic)
+        for second in range(40):
+            seen_by_both = second not in range(21, 25)
+            await both.second(traffic.second(both.now_s), None if seen_by_both else lambda _: 0)
+            if second == 20:
+                await both.services[1]._save_meters()
+                saved = {path.name: path.read_bytes() for path in (both.folder / "1").iterdir()}
+            if kills and second == 24:
+                for name, data in saved.items():
+                    (both.folder / "1" / name).write_bytes(data)
+                both.services[1] = both.start(1)
+        await both.idle(30)
+        found = [service.engine.judge.series(SeriesKey("json.margin", BUCKET, "int4")) for service in both.services]
+        counted[kills] = [one.evidence.number for one in found]
+    assert counted[False][0] > 300
+    assert counted[True] == counted[False] == [counted[False][0]] * 2
 
 
 async def test_who_leaves_is_not_waited_for_at_all(fleet: Callable[[int], Fleet]) -> None:

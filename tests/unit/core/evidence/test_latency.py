@@ -111,3 +111,33 @@ def test_no_values_have_no_quantile():
     with pytest.raises(ValueError, match="no latencies"):
         exact_quantile([], 0.5)
     assert math.isfinite(exact_quantile([3.0], 0.99))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.01, 10.0)), max_size=80), st.integers(0, 80))
+def test_a_restart_changes_no_threshold_within_the_window(steps, restart):
+    """Blocks that come are judged as without it, and those that were judged already as they were."""
+    whole, again, block = ControlQuantile(0.5, least=3), ControlQuantile(0.5, least=3), 1_000
+    for number, (later, latency) in enumerate(steps):
+        if number == restart:
+            stored, again = again.state(), ControlQuantile(0.5, least=3)
+            again.restore(stored)
+        block += later
+        assert whole.threshold(block) == again.threshold(block)
+        for one in (whole, again):
+            one.observe(block, latency)
+            one.state()  # what it has put together must not be counted twice
+
+
+def test_what_is_stored_of_a_window_is_small_and_counts_for_no_earlier_block():
+    """Older blocks are put together under their newest, and leave the window with it."""
+    tracked = ControlQuantile(0.5, window_blocks=80, least=1)
+    for block in range(200):
+        tracked.observe(block, 1.0 if block < 195 else 100.0)
+    stored = tracked.state()
+    assert len(stored.recent) <= 10
+    assert sum(count for _, bins in stored.recent for _, count in bins) == 80
+    again = ControlQuantile(0.5, window_blocks=80, least=1)
+    again.restore(stored)
+    assert again.threshold(200) == pytest.approx(1.0, rel=0.02)
+    tracked.observe(150, 1.0)
+    assert sum(count for _, bins in tracked.state().recent for _, count in bins) == 81

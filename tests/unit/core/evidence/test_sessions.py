@@ -82,3 +82,32 @@ def test_times_must_be_positive():
     """A conversation that ends before it begins makes no vote."""
     with pytest.raises(ValueError, match="positive"):
         SessionVotes(idle_s=0.0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 40)), max_size=60),
+    st.integers(0, 60),
+)
+def test_a_restart_at_any_moment_changes_no_vote(turns, restart):
+    """The same votes in the same order, whatever was open."""
+    whole, again, now_s = SessionVotes(30.0, 5, 100.0, 3), SessionVotes(30.0, 5, 100.0, 3), 0.0
+    for number, (name, bad, pause_s) in enumerate(turns):
+        if number == restart:
+            stored, again = again.state(), SessionVotes(30.0, 5, 100.0, 3)
+            again.restore(stored)
+        now_s += pause_s
+        assert whole.turn(f"c{name}", now_s, bad, now_s) == again.turn(f"c{name}", now_s, bad, now_s)
+        assert list(whole.finished(now_s)) == list(again.finished(now_s))
+
+
+def test_of_too_many_every_second_conversation_is_stored_by_its_name():
+    """Whether one is stored does not depend on its turns."""
+    votes = SessionVotes()
+    for number in range(1_000):
+        votes.turn(f"c{number}", 0.0, number % 3 == 0, 0.0)
+    kept = {one.conversation for one in votes.state(2)}
+    assert 400 < len(kept) < 600
+    other = SessionVotes()
+    for number in range(1_000):
+        other.turn(f"c{number}", 5.0, number % 5 == 0, 5.0)
+    assert kept == {one.conversation for one in other.state(2)}

@@ -57,3 +57,16 @@ def test_memory_is_bounded_by_the_longest_silent():
     assert len(failures) == 2
     assert not failures.counts("a", 4.0)
     assert failures.counts("b", 4.0)
+
+
+def test_who_failed_is_known_after_a_restart():
+    """In the order of the last signs of life, so that the oldest is still forgotten first."""
+    first, again = FirstFailures(most=2), FirstFailures(most=2)
+    first.failed("a", 0.0)
+    first.failed("b", 1.0)
+    first.counts("a", 2.0)
+    again.restore(first.state())
+    assert not again.counts("a", 3.0) and again.state() == (("b", 1.0), ("a", 3.0))
+    again.failed("c", 4.0)
+    assert again.counts("b", 5.0)
+    assert first.state(every=1 << 30) == ()

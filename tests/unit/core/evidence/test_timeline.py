@@ -123,3 +123,18 @@ def test_impossible_lengths_are_refused(times):
     block_s, deadline_s, grace_s = times
     with pytest.raises(ValueError, match="need block_s"):
         Timeline(block_s, deadline_s, 0.0, grace_s=grace_s)
+
+
+def test_a_restart_keeps_what_is_open_and_what_is_closed():
+    """Nothing is closed twice, and nothing that waits is lost."""
+    timeline, again = Timeline(10.0, 20.0, 0.0), Timeline(10.0, 20.0, 500.0)
+    for second in (5.0, 15.0, 25.0):
+        timeline.open_at(second, 1).add(1.0)
+    assert [number for number, _ in timeline.take_ripe(31.0)] == [0]
+    assert timeline.open_at(5.0, 2) is None
+    again.restore(timeline.state())
+    assert (again.late, again.is_closed(9.0), again.is_closed(10.0)) == (2, True, False)
+    assert [(number, block.cells) for number, block in again.take_ripe(100.0)] == [
+        (1, {(0.0, 1.0): 1}),
+        (2, {(0.0, 1.0): 1}),
+    ]
