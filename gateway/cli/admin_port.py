@@ -16,6 +16,7 @@ import orjson
 from gateway.policy.secret import secrets_of
 
 TOKEN = "QUANTGATE_TOKEN"  # noqa: S105 - the name of a variable
+UNAUTHORIZED = 401
 TIMEOUT_S = 300.0  # a report over millions of rows takes its time
 
 
@@ -44,27 +45,41 @@ def ask(
     token: str = "",
 ) -> tuple[int, bytes]:
     """Status and body of one request to HOST:PORT or a URL. Raises ``UnreachableError``."""
-    parts = urlsplit(admin if "://" in admin else f"http://{admin}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UnreachableError(f"--admin {admin} is no address. Write HOST:PORT or a URL.")
+    connection, before = _connection(admin)
     sent = dict(headers or {})
     if body is not None:
         sent["Content-Type"] = "application/json"
     if token:
         sent["Authorization"] = f"Bearer {token}"
-    target = f"{parts.path.rstrip('/')}{path}{f'?{urlencode(query)}' if query else ''}"
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=TIMEOUT_S, context=context)
-    else:
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
+    target = f"{before}{path}{f'?{urlencode(query)}' if query else ''}"
     try:
         connection.request(method, target, orjson.dumps(body) if body is not None else None, sent)
         answer = connection.getresponse()
         return answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise UnreachableError(f"Nothing answers at --admin {admin}: {why}.") from None
     finally:
         connection.close()
+
+
+def without_token(status: int, token: str) -> str:
+    """What a person at a command line can do about a refusal for want of a token, to go behind the gateway's words."""
+    return (
+        f" This command sends the token in {TOKEN}, which is not set." if status == UNAUTHORIZED and not token else ""
+    )
+
+
+def _connection(admin: str) -> tuple[http.client.HTTPConnection, str]:
+    """A connection that is not open yet, and the path in front of the API's. Raises ``UnreachableError``."""
+    try:
+        parts = urlsplit(admin if "://" in admin else f"http://{admin}")
+        host, port, before = parts.hostname, parts.port, parts.path.rstrip("/")
+        if parts.scheme == "https" and host:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context), before
+        if parts.scheme == "http" and host:
+            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S), before
+    except (ValueError, http.client.InvalidURL):
+        pass  # a port that is no number or out of range, a bracket left open, a space
+    raise UnreachableError(f"--admin {admin} is no address. Write HOST:PORT or a URL.")

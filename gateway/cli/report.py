@@ -85,6 +85,11 @@ def report(
     except (StoredError, UnknownBaselineError, ParquetError, ValueError) as error:
         typer.echo(f"quantgate report: {error}", err=True)
         raise typer.Exit(UNUSABLE) from None
+    except OSError as error:
+        if output is None:
+            raise  # standard output was closed
+        typer.echo(f"quantgate report: --output {output} cannot be written: {error.strerror or error}", err=True)
+        raise typer.Exit(UNUSABLE) from None
     except SQLAlchemyError as error:
         typer.echo(f"quantgate report: the database cannot be read: {said(error)}", err=True)
         raise typer.Exit(UNUSABLE) from None

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from gateway.cli.admin_port import TOKEN, UnreachableError, ask, token_of
+from gateway.cli.admin_port import TOKEN, UnreachableError, ask, token_of, without_token
 from gateway.policy.secret import SecretError
 
 DONE, REFUSED, UNUSABLE = 0, 1, 2
@@ -63,7 +63,9 @@ def status(
     if found["brake_engaged_at"] is not None:
         console.print("[bold yellow]The brake is on: many buckets tripped together. Nothing advances.[/]")
     if not found["buckets"]:
-        console.print("No bucket of a rollout has been met yet.")
+        about = f" that fits --bucket {bucket}" if bucket else ""
+        of = f"rollout {rollout}" if rollout else "a rollout"
+        console.print(f"No bucket of {escape(of + about)} has been met yet, or the policy has no such rollout.")
         return
     console.print(_buckets(found["buckets"]))
     if bucket:
@@ -92,6 +94,10 @@ def history(
     found = _ask(admin, f"/api/v1/rollouts/{quote(rollout)}/history", token, query=query)
     if as_json:
         typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        return
+    if not found["events"]:
+        about = f" of bucket {bucket}" if bucket else ""
+        _console().print(f"Nothing is on record{escape(about)} for a rollout {escape(rollout)}.")
         return
     grid = Grid(box=box.SIMPLE)
     for column in ("when (UTC)", "bucket", "event", "state", "share", "who", "why"):
@@ -151,7 +157,8 @@ def _ask(
     except orjson.JSONDecodeError:
         _fail(f"{admin} answered with something that is not JSON (status {status}).")
     if status not in (200, 409) or "error" in found:
-        _fail(f"The gateway says {status}: {found.get('error', {}).get('message', found)}")
+        said = found.get("error", {}).get("message", found)
+        _fail(f"The gateway says {status}: {said}{without_token(status, secret)}")
     return found
 
 

@@ -12,7 +12,7 @@ import orjson
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from gateway.cli.admin_port import UnreachableError, ask, token_of
+from gateway.cli.admin_port import UnreachableError, ask, token_of, without_token
 from gateway.policy.secret import SecretError, secrets_of
 from gateway.store.engine import StoreError, open_reader, url_of
 from gateway.store.migrate import require_current
@@ -49,11 +49,12 @@ def ask_admin(
     Raises ``StoredError`` with the gateway's own words.
     """
     try:
-        status, body = ask(admin, path, query=query, headers=headers, token=token_of())
+        token = token_of()
+        status, body = ask(admin, path, query=query, headers=headers, token=token)
     except (UnreachableError, SecretError) as error:
         raise StoredError(str(error)) from None
     if status != HTTPStatus.OK:
-        raise StoredError(f"The gateway at {admin} says {status}: {_message(body)}")
+        raise StoredError(f"The gateway at {admin} says {status}: {_message(body)}{without_token(status, token)}")
     return body
 
 

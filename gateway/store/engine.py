@@ -54,9 +54,7 @@ def open_reader(url: URL) -> Engine:
         return open_engine(url)
     path = Path(url.database or "").absolute()
     if not path.is_file():
-        raise StoreError(
-            f"There is no database {path}. Name the gateway's: --state-dir, --database, or --admin of a running one."
-        )
+        raise StoreError(f"There is no database {path}. Name the gateway's own, by its --state-dir for example.")
     read_only = URL.create("sqlite", database=path.as_uri(), query={"mode": "ro", "uri": "true"})
     return create_engine(read_only, connect_args={"timeout": BUSY_S, "check_same_thread": False})
 

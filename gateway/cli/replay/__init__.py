@@ -183,6 +183,9 @@ def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
             _excess(totals, values) if against else "",
         )
     console.print(grid)
+    for totals in results.pools:
+        for why, count in sorted(totals.why_failed.items(), key=lambda found: -found[1])[:5]:
+            console.print(Text(f"{totals.pool}: {count} failed: {why}", "yellow"))
     if any(totals.noise.state.number for totals in results.pools):
         noise = max(results.pools, key=lambda totals: totals.noise.state.number).values()["noise"]
         console.print(Text(f"The baseline agrees with itself: {_span(noise)}.", "dim"))

@@ -30,6 +30,7 @@ class Totals:
         self.exact = 0
         self.compared = 0
         self.failures: dict[str, int] = {}
+        self.why_failed: dict[str, int] = {}
         self.first = Sketch()
         self.total = Sketch()
         self.agreement = MeanInterval(ALPHA)
@@ -41,6 +42,8 @@ class Totals:
         self.sent += 1
         if not reply.good:
             self.failed += 1
+            why = reply.error or f"status {reply.status}"
+            self.why_failed[why] = self.why_failed.get(why, 0) + 1
             return
         self.total.add(reply.total_s)
         self.first.add(reply.first_s)
@@ -75,6 +78,7 @@ class Totals:
             "pool": self.pool,
             "sent": self.sent,
             "failed": _estimate(share(self.failed, self.sent, ALPHA)),
+            "why_failed": dict(sorted(self.why_failed.items())),
             "first_byte_s": {"p50": self.first.quantile(0.5), "p95": self.first.quantile(0.95)},
             "total_s": {"p50": self.total.quantile(0.5), "p95": self.total.quantile(0.95)},
             "checks_failed": {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.cli.admin_port import UnreachableError, ask, token_of
+from gateway.cli.admin_port import UnreachableError, ask, token_of, without_token
 from gateway.policy.secret import SecretError
 
 
@@ -78,3 +78,22 @@ def test_the_token_comes_from_a_reference_or_the_environment(monkeypatch: pytest
     assert token_of("env:OTHER") == "t-2"
     monkeypatch.setenv("QUANTGATE_TOKEN", "t-1")
     assert (token_of(), token_of(needed=True), token_of("env:OTHER")) == ("t-1", "t-1", "t-2")
+
+
+@pytest.mark.parametrize("written", ["h:99999", "h:x", "http://[::1", "a b:90", "", "ftp://h"])
+def test_what_is_no_address_is_told_how_one_is_written(written: str) -> None:
+    """Never an error of the parser."""
+    with pytest.raises(UnreachableError, match="HOST:PORT or a URL"):
+        ask(written, "/x")
+
+
+def test_a_host_that_no_resolver_takes_is_not_reached() -> None:
+    """A name that cannot be encoded is an answer too."""
+    with pytest.raises(UnreachableError, match="Nothing answers"):
+        ask("a..b:90", "/x")
+
+
+def test_who_sent_no_token_is_told_where_it_is_taken_from() -> None:
+    """A person at a command line has no header to write."""
+    assert "QUANTGATE_TOKEN" in without_token(401, "")
+    assert without_token(401, "t") == without_token(403, "") == ""

@@ -106,6 +106,7 @@ def test_the_database_by_reference(folder: Path, monkeypatch: pytest.MonkeyPatch
         (["--since", "yesterday"], "is no time"),
         (["--admin", "127.0.0.1:1"], "Nothing answers"),
         (["--admin", "ftp://x"], "is no address"),
+        (["--admin", "127.0.0.1:99999"], "is no address"),
         (["-f", "parquet"], "name a file"),
         (["--rows"], "csv or parquet"),
         (["--rows", "-f", "csv", "--admin", "127.0.0.1:1"], "reads a database"),
@@ -116,6 +117,14 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments: list[str], words: str)
     said = run(*arguments, code=2)
     assert words in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("more", [(), ("-f", "json"), ("--rows", "-f", "csv")])
+def test_a_file_that_cannot_be_written_is_said(folder: Path, more: tuple[str, ...]) -> None:
+    """A folder, a path that leads nowhere; in one line."""
+    for where, words in ((folder, "Is a directory"), (folder / "no" / "x", "No such file")):
+        said = run("--state-dir", str(folder), *SINCE, *more, "-o", str(where), code=2)
+        assert f"--output {where} cannot be written: {words}" in said
 
 
 def test_an_unknown_baseline_is_refused(folder: Path) -> None:

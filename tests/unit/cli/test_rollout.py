@@ -179,3 +179,21 @@ def test_reading_sends_the_token_too(admin: Admin) -> None:
     admin.answers["/api/v1/rollouts"] = (200, STATUS)
     assert run(admin, "status")[0] == DONE
     assert admin.asked[-1][3] == "Bearer t-1"
+
+
+def test_a_name_that_nothing_has_is_told_apart_from_nothing_yet(admin: Admin) -> None:
+    """A misspelt rollout is no rollout without traffic, and no empty table."""
+    admin.answers["/api/v1/rollouts"] = (200, {**STATUS, "buckets": []})
+    admin.answers["/api/v1/rollouts/nope/history"] = (200, {"events": [], "next": None})
+    code, said = run(admin, "status", "nope", "--bucket", "m/short")
+    assert (code, "rollout nope that fits --bucket m/short" in said, "no such rollout" in said) == (DONE, True, True)
+    assert "Nothing is on record for a rollout nope." in run(admin, "history", "nope")[1]
+
+
+def test_without_a_token_it_is_said_where_it_is_taken_from(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway's words are for those who write headers."""
+    monkeypatch.delenv("QUANTGATE_TOKEN", raising=False)
+    admin.answers["/api/v1/rollouts"] = (401, {"error": {"message": "Send a token."}})
+    done = CliRunner().invoke(app, ["rollout", "status", "--admin", admin.address])
+    assert done.exit_code == UNUSABLE
+    assert "Send a token. This command sends the token in QUANTGATE_TOKEN, which is not set." in done.output

@@ -51,6 +51,16 @@ def test_totals_as_json(requests: str) -> None:
     assert [pool["pool"] for pool in found["pools"]] == ["a", "b"]
     assert found["pools"][1]["failed"]["value"] == 1.0
     assert found["pools"][0]["sent"] == 2
+    assert [pool["why_failed"] for pool in found["pools"]] == [{}, {"status 500": 2}]
+
+
+def test_why_requests_failed_is_said(requests: str) -> None:
+    """A wrong port looks like a bad pool otherwise."""
+    b = PoolServer(lambda _: (503, "busy"))
+    with serving(b):
+        said = run(requests, "--pool", "a=http://127.0.0.1:1", "--pool", f"b={b.url}")
+    assert "a: 3 failed: Connection refused" in said.replace("Connect call failed", "Connection refused")
+    assert "b: 3 failed: status 503" in said
 
 
 def test_stored_samples_with_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

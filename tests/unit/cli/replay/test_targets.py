@@ -43,7 +43,20 @@ def test_named_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert two.urls == ("https://h:2/base",)
 
 
-@pytest.mark.parametrize("written", ["http://h:1", "=http://h", "a=h:1", "a=ftp://h", "a="])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "http://h:1",
+        "=http://h",
+        "a=h:1",
+        "a=ftp://h",
+        "a=",
+        "a=http://[::1",
+        "a=http://h:99999",
+        "a=http://h:x",
+        "a=http://h h:1",
+    ],
+)
 def test_anything_else_is_refused(written: str) -> None:
     """With the way to write it."""
     with pytest.raises(TargetError, match="NAME=http"):
