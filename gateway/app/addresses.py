@@ -9,6 +9,8 @@ import socket
 
 import msgspec
 
+_EVERY_INTERFACE = frozenset({"0.0.0.0", "::"})
+
 
 class Address(msgspec.Struct, frozen=True):
     """A TCP address to listen on. Port 0 = any free one."""
@@ -46,18 +48,26 @@ class Reservation:
         self._holder = holder
         self.address = address
 
+    def covers(self, host: str, port: int) -> bool:
+        """Whether connections to that numeric address could arrive here."""
+        mine, at = self._holder.getsockname()[:2]
+        return port == at and (host == mine or bool({host, mine} & _EVERY_INTERFACE))
+
     def release(self) -> None:
         """Give the port back to the system."""
         self._holder.close()
 
 
-def reserve(address: Address, option: str) -> Reservation:
-    """Hold ``address``. Raises ``AddressError`` if another program listens there or it is not ours to take."""
+def reserve(address: Address, option: str, clients: Reservation | None = None) -> Reservation:
+    """Hold ``address``. Raises ``AddressError`` if another program listens there, or it is not ours to take, or it is
+    that of ``clients``: ports that are shared among children would be shared with it, and nobody would notice."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise AddressError(f"{option} {address}: {error.strerror}; give an address of this machine") from error
     family, kind, protocol, _, target = found[0]
+    if clients is not None and clients.covers(str(target[0]), int(target[1])):
+        raise AddressError(f"{option} {address}: that is the port for clients (--listen); choose another port")
     try:
         if address.port:
             # Without SO_REUSEPORT this fails if anybody at all listens there, another gateway of the same user

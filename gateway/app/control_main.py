@@ -27,7 +27,7 @@ from gateway.app.logs import LEVELS, set_up_logs
 from gateway.app.rollout_parts import RolloutParts
 from gateway.app.secrets import Secrets
 from gateway.app.supervisor import READY_LINE, Exit
-from gateway.control.access_log import AccessLog, open_access_log
+from gateway.control.access_log import AccessLog, AccessLogError, open_access_log
 from gateway.control.admin import Parts, build_admin
 from gateway.control.api_pairs import PairsApi
 from gateway.control.api_records import RecordsApi
@@ -67,9 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         address = parse_address(options.admin, "--admin")
         return uvloop.run(Control(options, address).run())
-    except AddressError as error:
+    except (AddressError, AccessLogError) as error:
         sys.stderr.write(f"quantgate: {error}\n")
-        return Exit.ADDRESS
+        return Exit.ADDRESS if isinstance(error, AddressError) else Exit.FAILED
 
 
 class Control:

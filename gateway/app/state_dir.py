@@ -13,13 +13,28 @@ from typing import IO
 SOCKET_PATH_MOST = 100
 
 
-class StateDirInUseError(Exception):
+class StateDirError(Exception):
+    """The state directory cannot be used; the message says why and what to do."""
+
+
+class StateDirInUseError(StateDirError):
     """Another supervisor holds the state directory."""
 
 
 def lock_state_dir(state_dir: Path) -> IO[str]:
-    """Take the directory for this supervisor alone, for as long as the returned file is open."""
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Take the directory for this supervisor alone, for as long as the returned file is open. Raises
+    ``StateDirError``."""
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _locked(state_dir)
+    except OSError as error:
+        why = error.strerror or error
+        raise StateDirError(
+            f"--state-dir {state_dir} cannot be used: {why}; give a folder that this user may create or write to"
+        ) from error
+
+
+def _locked(state_dir: Path) -> IO[str]:
     lock = (state_dir / "lock").open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,7 +24,7 @@ from gateway.app.addresses import Address, AddressError, Reservation, reserve
 from gateway.app.children import Child, reap_strangers
 from gateway.app.compiled import describe
 from gateway.app.logs import set_up_logs
-from gateway.app.state_dir import StateDirInUseError, lock_state_dir, socket_path
+from gateway.app.state_dir import StateDirError, lock_state_dir, socket_path
 
 CONTROL_STOP_S = 10.0
 # A worker that has drained still sends its last outcomes.
@@ -75,13 +75,13 @@ def serve(options: ServeOptions, programs: Programs | None = None) -> int:
             held.callback(lock.close)
             listen = reserve(options.listen, "--listen")
             held.callback(listen.release)
-            admin = reserve(options.admin, "--admin")
+            admin = reserve(options.admin, "--admin", clients=listen)
             held.callback(admin.release)
             return asyncio.run(Supervisor(options, listen, admin, programs).run())
     except AddressError as error:
         sys.stderr.write(f"quantgate: {error}\n")
         return Exit.ADDRESS
-    except (OSError, StateDirInUseError) as error:
+    except (OSError, StateDirError) as error:
         sys.stderr.write(f"quantgate: {error}\n")
         return Exit.FAILED
 

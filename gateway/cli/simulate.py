@@ -18,10 +18,16 @@ import yaml
 from gateway.simulator.config import Config, patched, read_config
 from gateway.simulator.server import Server
 
+NO_PORT = 3  # as of ``serve``
+
+
+class _PortError(Exception):
+    """A port that cannot be listened on."""
+
 
 def simulate(
     *,
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 lets the system choose.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 lets the system choose.")] = 8000,
     host: Annotated[str, typer.Option(help="Address to bind.")] = "127.0.0.1",
     config: Annotated[Path | None, typer.Option(help="YAML file with the runtime's settings.", exists=True)] = None,
     model: Annotated[str | None, typer.Option(help="Name of the served model.")] = None,
@@ -33,7 +39,7 @@ def simulate(
     kv_cache_dtype: Annotated[str | None, typer.Option(help="KV cache dtype reported.")] = None,
     seed: Annotated[int | None, typer.Option(help="Answers are a function of request and seed.")] = None,
     control_port: Annotated[
-        int | None, typer.Option(help="Second port for /sim/*, untouched by faults; 0 = any.")
+        int | None, typer.Option(min=0, max=65535, help="Second port for /sim/*, untouched by faults; 0 = any.")
     ] = None,
 ) -> None:
     """Run a simulated runtime: OpenAI-compatible, vLLM-like, with faults on demand."""
@@ -50,10 +56,14 @@ def simulate(
     try:
         settings = read_config(config.read_bytes()) if config is not None else Config()
         settings = patched(settings, _patch(given))
-    except (msgspec.ValidationError, yaml.YAMLError, ValueError) as error:
+    except (msgspec.ValidationError, yaml.YAMLError, ValueError, OSError) as error:
         typer.echo(f"{config or 'options'}: {error}", err=True)
         raise typer.Exit(2) from None
-    uvloop.run(_serve(settings, host, port, control_port))
+    try:
+        uvloop.run(_serve(settings, host, port, control_port))
+    except _PortError as error:
+        typer.echo(f"quantgate simulate: {error}", err=True)
+        raise typer.Exit(NO_PORT) from None
 
 
 def _patch(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +87,12 @@ async def _serve(settings: Config, host: str, port: int, control_port: int | Non
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = Server(settings, time.time, time.time_ns())  # noqa: TID251 - this is the process's composition root
-    await server.start(host, port, control_port)
+    try:
+        await server.start(host, port, control_port)
+    except OSError as error:
+        raise _PortError(
+            f"cannot listen at {host}: {error.strerror or error}; choose another --port or --host"
+        ) from None
     where = {"model": settings.model, "host": host, "port": server.bound, "control_port": server.control_bound}
     typer.echo(msgspec.json.encode({"event": "listening", **where}).decode())
     await stop.wait()

@@ -271,9 +271,20 @@ class BatchWriter:
             self._descriptor = fresh
 
 
+class AccessLogError(Exception):
+    """The file cannot be opened; the message says why and what to do."""
+
+
 def open_access_log(target: str) -> tuple[AccessLog | None, Callable[[], None]]:
-    """``-`` = standard output, ``off`` = none, else a file. Gives the log and how to close it. Raises ``OSError``."""
+    """``-`` = standard output, ``off`` = none, else a file. Gives the log and how to close it. Raises
+    ``AccessLogError``."""
     if target == "off":
         return None, lambda: None
-    sink = BatchWriter(None if target == "-" else Path(target))
+    try:
+        sink = BatchWriter(None if target == "-" else Path(target))
+    except OSError as error:
+        why = error.strerror or error
+        raise AccessLogError(
+            f"--access-log {target} cannot be written: {why}; name a file that this user may write, '-' or off"
+        ) from error
     return AccessLog(sink), sink.close

@@ -90,3 +90,21 @@ def test_an_address_that_is_not_ours_is_told_in_words(host, words):
 def test_an_ipv6_address_is_written_in_brackets():
     """As it must be given again."""
     assert str(Address("::1", 5)) == "[::1]:5"
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0", "::"])
+@pytest.mark.parametrize("admin", ["127.0.0.1", "0.0.0.0", "localhost", "::"])
+def test_the_admin_port_is_never_that_of_the_clients(listen, admin):
+    """Both are shared with SO_REUSEPORT, so the system would hand clients to either of them."""
+    held = reserve(Address(listen, 0), "--listen")
+    with pytest.raises(AddressError, match=r"--admin .* the port for clients"):
+        reserve(Address(admin, held.address.port), "--admin", clients=held)
+    held.release()
+
+
+def test_one_port_number_on_two_interfaces_is_two_ports():
+    """As is any free port beside another."""
+    held = reserve(Address("127.0.0.1", 0), "--listen")
+    reserve(Address("127.0.0.2", held.address.port), "--admin", clients=held).release()
+    reserve(Address("127.0.0.1", 0), "--admin", clients=held).release()
+    held.release()

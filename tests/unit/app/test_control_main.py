@@ -52,6 +52,15 @@ def test_a_taken_admin_port_is_an_address_error(tmp_path, policy_text, taken_por
     assert f"--admin 127.0.0.1:{taken_port}" in ended.stderr
 
 
+def test_an_access_log_that_cannot_be_written_is_one_line(tmp_path, policy_text):
+    """Exit code 1, the option, and what to give instead."""
+    (tmp_path / "policy.yaml").write_text(policy_text())
+    ended = run(argv(tmp_path, **{"access-log": str(tmp_path)}))
+    assert ended.returncode == 1
+    assert f"quantgate: --access-log {tmp_path} cannot be written: Is a directory; name a file" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_missing_secret_is_a_finding(tmp_path, policy_text):
     """The reference is named, and that it must be set where the gateway runs."""
     text = policy_text().replace("{anonymous: {allow: true}}", '{acme: {keys: ["env:NO_SUCH_KEY"]}}')

@@ -1,9 +1,11 @@
 """``quantgate simulate`` as a person starts it."""
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,33 @@ def test_it_says_where_it_listens_and_serves(tmp_path: Path) -> None:
     finally:
         process.terminate()
     assert process.wait(10) == 0
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port at which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("option", ["--port", "--control-port"])
+def test_a_port_that_is_taken_is_one_line(taken_port: int, option: str) -> None:
+    """Exit code 3, as of ``serve``."""
+    free = [] if option == "--port" else ["--port", "0"]
+    done = subprocess.run(
+        [*COMMAND, *free, option, str(taken_port)], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 3
+    assert str(taken_port) in done.stderr and "in use" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [("--port", "65536"), ("--port", "0", "--config", ".")])
+def test_what_cannot_be_is_told_before_anything_starts(options: tuple[str, ...]) -> None:
+    """A port beyond all ports, a folder for a file."""
+    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert options[-2] in done.stderr or "directory" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("text", ["modle: m\n", "ttft: {constant: -1}\n", "a: [b\n"])

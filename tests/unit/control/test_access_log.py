@@ -7,7 +7,7 @@ import threading
 import msgspec
 import pytest
 
-from gateway.control.access_log import AccessLog, BatchWriter, head_of, lines_of, open_access_log
+from gateway.control.access_log import AccessLog, AccessLogError, BatchWriter, head_of, lines_of, open_access_log
 from gateway.core.batch import by_column
 from gateway.model.outcome import Attempt, Capture, Kind, Outcome
 from tests.unit.control.exchanges import batch
@@ -187,5 +187,5 @@ def test_a_file_that_cannot_be_written_is_counted(tmp_path, outcome):
 def test_a_path_that_cannot_be_opened_is_an_error_at_start(tmp_path):
     """Told before anything is served."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(AccessLogError, match=r"--access-log .*file.*; name a file"):
         open_access_log(str(tmp_path / "file" / "access.jsonl"))
