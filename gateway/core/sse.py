@@ -126,6 +126,11 @@ class Scanner:
         last = self._tail[-1]
         return (last if len(last) >= 4 else b"".join(self._tail)[-4:]).endswith(_BLANK_ENDS)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no event is under way: after bytes that ended none, they were comments."""
+        return self._clean
+
     def info(self) -> AnswerInfo:
         """What the stream said about itself up to here. Parses at most ``TAIL_BYTES``."""
         held = b"".join(self._tail)

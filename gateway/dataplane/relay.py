@@ -129,8 +129,10 @@ class Relay(Collected):
             self.failed(Failure.FIRST_BYTE_TIMEOUT, "The pool did not begin to answer in time.")
         elif self.state is State.COLLECTING:
             self.failed(self.stalled(now), "The pool stopped in the middle of its answer.")
-        elif self.state is State.FLOWING:
+        elif self.state is State.FLOWING and self._begun():
             self._break(self.stalled(now), "The pool stopped in the middle of its answer.")
+        elif self.state is State.FLOWING:
+            self._break(Failure.FIRST_BYTE_TIMEOUT, "The pool did not begin to answer in time.")
 
     # on the way
 
@@ -154,7 +156,10 @@ class Relay(Collected):
         """From here on the answer is this endpoint's: send the head and what was held."""
         exchange = self.exchange
         self.state = State.FLOWING
-        self.expect_bytes(now)
+        if self._begun():
+            self.expect_bytes(now)
+        else:
+            self.expect(self.first_byte_due)
         held, self.body = b"".join(self.body), []
         if exchange.capture is not None:
             exchange.capture.add(held)
@@ -168,13 +173,15 @@ class Relay(Collected):
     def _flow(self, data: bytes, frame: bytes) -> None:
         scanner, exchange = self._scanner, self.exchange
         now = self.forwarder.clock()
-        self.due = min(now + self.idle_s, self.total_due)
+        moved = True
         passed = data
         if scanner is not None:
-            scanner.feed(data)
+            moved = scanner.feed(data) > 0 or not scanner.at_rest
             if self._stripper is not None:
                 passed = self._stripper.feed(data, one_event=scanner.one_event)
-            if exchange.content_at:
+            if not moved:
+                pass  # comments: the connection lives, which says nothing of the engine behind it
+            elif exchange.content_at:
                 gap_s = now - exchange.content_last_at
                 if gap_s > exchange.longest_gap_s:  # noqa: PLR1730 - once per event; a call of max costs four times this
                     exchange.longest_gap_s = gap_s
@@ -184,6 +191,8 @@ class Relay(Collected):
         else:
             end = data if len(data) >= TAIL else self.body[0] + data
             self.body[0] = end[-TAIL:]
+        if moved:
+            self.due = min(now + self.idle_s, self.total_due)
         if exchange.capture is not None:
             exchange.capture.add(data)
         if frame and passed is data:
@@ -248,6 +257,11 @@ class Relay(Collected):
             opening = b"" if scanner.at_boundary else b"\n\n"
             exchange.connection.end(last + opening + broken_event(exchange.api, message))
         exchange.finish(Result.UPSTREAM_TRUNCATED, self.status)
+
+    def _begun(self) -> bool:
+        """Whether anything but comments has come."""
+        scanner = self._scanner
+        return scanner is None or scanner.events > 0 or not scanner.at_rest
 
     def _read_usage(self, scanner: sse.Scanner) -> AnswerInfo:
         info = self.exchange.usage = scanner.info()

@@ -1,7 +1,8 @@
 """One scripted upstream and one real gateway for the whole folder; every test gets a lane of its own.
 
 A lane is a model with two pools of one endpoint each, so that breakers, pools and scripts of one test never meet
-another's. Lanes come in kinds that differ in their timeouts: ``plain`` (patient) and ``quick`` (tenths of a second).
+another's. Lanes come in kinds that differ in their timeouts: ``plain`` (patient), ``quick`` (tenths of a second) and
+``slow`` (to begin).
 """
 
 import hashlib
@@ -23,9 +24,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "quick": {
         "timeouts": {"connect": "300ms", "first_byte": "600ms", "first_byte_per_1k_tokens": "0s", "idle": "500ms"}
     },
+    "slow": {"timeouts": {"first_byte": "3s", "first_byte_per_1k_tokens": "0s", "idle": "500ms"}},
     "narrow": {"limits": {"inflight": 1}},
 }
-COUNTS = {"plain": 250, "quick": 11, "narrow": 2}
+COUNTS = {"plain": 250, "quick": 11, "slow": 3, "narrow": 2}
 MAX_BODY_BYTES = 24 * 1024 * 1024
 
 

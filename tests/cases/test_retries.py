@@ -121,6 +121,44 @@ def test_b73_silence_in_mid_stream(quick: Lane) -> None:
     assert quick.first.received[0].wait_closed()
 
 
+PINGS = Repeat(chunk(b":\n\n"), 120, 0.05)
+LATE = chunk(c("late") + FIN + DONE) + b"0\r\n\r\n"
+
+
+def test_comments_do_not_hide_that_nothing_begins(take: Callable[[str], Lane]) -> None:
+    """Servers ping from the thread that holds the connection, whatever became of the engine: the first-byte limit
+    stands although the client has been given the pings."""
+    slow = take("slow")
+    slow.first.play([SSE_HEAD, PINGS, LATE])
+    payloads = slow.request(r0s(slow.model)).payloads()
+    assert payloads[-1] == b"[DONE]"
+    assert b'"error"' in payloads[-2]
+    outcome = slow.outcome()
+    assert (outcome["result"], outcome["failure"]) == ("upstream_truncated", "first_byte_timeout")
+    assert slow.first.received[0].wait_closed()
+
+
+def test_comments_do_not_hide_that_nothing_goes_on(quick: Lane) -> None:
+    """The same in the middle of an answer, with the idle limit."""
+    quick.first.play([SSE_HEAD, chunk(c("x")), PINGS, LATE])
+    payloads = quick.request(r0s(quick.model)).payloads()
+    assert b'"error"' in payloads[-2]
+    outcome = quick.outcome()
+    assert (outcome["result"], outcome["failure"]) == ("upstream_truncated", "idle_timeout")
+
+
+def test_a_slow_beginning_behind_comments_has_its_time(take: Callable[[str], Lane]) -> None:
+    """Longer than the idle limit, which begins with the first event; an event in pieces is movement as well."""
+    slow = take("slow")
+    whole = c("hello")
+    pieces = [chunk(whole[at : at + 20]) for at in range(0, len(whole), 20)]
+    slowly = [step for piece in pieces for step in (piece, Pause(0.15))]
+    slow.first.play([SSE_HEAD, Repeat(chunk(b": ping\r\n\r\n"), 24, 0.05), *slowly, chunk(FIN + DONE), b"0\r\n\r\n"])
+    reply = slow.request(r0s(slow.model))
+    assert reply.read().endswith(whole + FIN + DONE)
+    assert slow.outcome()["result"] == "ok"
+
+
 def test_b74_long_streams_have_no_total_limit(quick: Lane) -> None:
     """A stream that outlives first-byte and idle limits many times over goes on as long as it moves."""
     quick.first.play([SSE_HEAD, Repeat(chunk(c("x")), 16, 0.2), chunk(FIN + DONE), b"0\r\n\r\n"])

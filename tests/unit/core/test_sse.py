@@ -93,6 +93,23 @@ def test_any_split_tells_the_same(split: tuple[bytes, list[bytes]]) -> None:
         assert facts(scanned(*[stream[at : at + 1] for at in range(len(stream))])) == whole
 
 
+@pytest.mark.parametrize(
+    ("pieces", "rests"),
+    [
+        ([b": ping\n\n"], True),
+        ([b":\r\n\r\n", b"retry: 5\n\n"], True),
+        ([b"data: {}\n\n", b":\n\n"], True),
+        ([b"data: {}"], False),
+        ([b"data: {}\n"], False),
+        ([b'data: {"a":', b" 1"], False),
+        ([b"event: x\ndata: {}\n", b":\n"], False),
+    ],
+)
+def test_a_stream_rests_between_events(pieces: list[bytes], rests: bool) -> None:
+    """Comments leave it at rest, a part of an event does not, whatever stands between."""
+    assert scanned(*pieces).at_rest is rests
+
+
 @given(splits())
 def test_events_are_what_the_rules_say(split: tuple[bytes, list[bytes]]) -> None:
     """The count equals a plain line-by-line reading of the event-stream rules."""
