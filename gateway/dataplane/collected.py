@@ -24,6 +24,7 @@ COLLECT_MOST: Final = 256 * 1024  # a whole answer up to this size is held, so t
 
 # Where ``stream: true`` is a promise. Audio models may ignore it.
 _STREAMED: Final = ENDS_WITH_DONE | {Api.RESPONSES, Api.MESSAGES}
+_GIVEN_UP: Final = ("abort", "error")  # as reasons to finish; runtimes send them under a 200 when an engine stops
 _SSE_STARTS: Final = (b"data:", b"event")  # a stream under a wrong type: clients that asked for one can read it
 
 
@@ -82,9 +83,18 @@ class Collected(Attempt):
         if exchange.capture is not None:
             exchange.capture.add(body)
         fields = self._fields()
-        self.forwarder.succeeded(self)
+        result = self._ended(info)
         answer(exchange.connection, self.status, fields, body)
-        exchange.finish(Result.OK, self.status)
+        exchange.finish(result, self.status)
+
+    def _ended(self, info: AnswerInfo) -> Result:
+        """The answer is whole: give the endpoint its due. What it calls aborted is its failure, although the client
+        gets it as it is."""
+        if gave_up(info):
+            self.forwarder.record(self, Failure.ERROR_EVENT)
+            return Result.UPSTREAM_ERROR
+        self.forwarder.succeeded(self)
+        return Result.OK
 
     def _error_event(self, error: dict[str, object]) -> None:
         """The first word is an error: the client gets its real status, or another endpoint is tried."""
@@ -115,6 +125,11 @@ def fault_of(body: bytes, info: AnswerInfo, passed: Passed, api: Api, *, stream:
     if info.done or is_document(body) or (stream and body.lstrip()[:5] in _SSE_STARTS):
         return ""
     return "The pool's answer is no JSON document."
+
+
+def gave_up(info: AnswerInfo) -> bool:
+    """Whether the pool says itself that it did not come to the end: an error, or an engine that stopped in between."""
+    return info.error is not None or info.finish_reason in _GIVEN_UP
 
 
 def cut_off(tail: bytes, passed: Passed | None, api: Api) -> bool:

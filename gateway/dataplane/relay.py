@@ -14,7 +14,7 @@ from gateway.core import sse
 from gateway.core.answer import TAIL, AnswerInfo, end_info
 from gateway.dataplane.answers import DONE, ENDS_WITH_DONE, broken_event, passed_of
 from gateway.dataplane.attempt import State
-from gateway.dataplane.collected import COLLECT_MOST, Collected, cut_off
+from gateway.dataplane.collected import COLLECT_MOST, Collected, cut_off, gave_up
 from gateway.dataplane.exchange import Exchange
 from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.model.enums import Failure, Result
@@ -209,6 +209,8 @@ class Relay(Collected):
         info = scanner.info()
         if info.error is not None:
             self._error_event(info.error)
+        elif gave_up(info):
+            self.failed(Failure.ERROR_EVENT, "The pool gave the request up before its answer began.")
         elif info.finish_reason or info.done:
             self._commit(None, self.forwarder.clock())
             self._end_flowing()
@@ -233,13 +235,9 @@ class Relay(Collected):
             if self._length is None and cut_off(self.body[0], self._passed, exchange.api):
                 self._break(Failure.BROKEN_STREAM, "The pool's answer ended early.")
                 return
-        fine = exchange.usage.error is None
-        if fine:
-            self.forwarder.succeeded(self)
-        else:
-            self.forwarder.record(self, Failure.ERROR_EVENT)
+        result = self._ended(exchange.usage)
         exchange.connection.end(last)
-        exchange.finish(Result.OK if fine else Result.UPSTREAM_ERROR, self.status)
+        exchange.finish(result, self.status)
 
     def _break(self, failure: Failure, message: str) -> None:
         """The answer breaks off after content reached the client: say so in the stream, and end it."""

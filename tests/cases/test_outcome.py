@@ -7,7 +7,7 @@ import pytest
 
 from tests.cases.client import ClosedError
 from tests.cases.conftest import Lane
-from tests.cases.messages import DONE, FIN, OK, ROLE, answer, c, completion, event, r0, r0s, stream
+from tests.cases.messages import DONE, FIN, OK, ROLE, answer, c, choice, completion, event, r0, r0s, stream
 from tests.cases.upstream import Close, Gate, Reset, Step
 
 QUEUE_FULL = event({"error": {"message": "queue full", "type": "overloaded", "code": 503}})
@@ -181,6 +181,24 @@ def test_errors_that_have_words_alone(lane: Lane) -> None:
     lane.second.play(full)
     reply = lane.request({"model": lane.model, "input": "x", "stream": True}, path="/v1/responses")
     assert (reply.status, reply.header("retry-after")) == (429, "1")
+
+
+@pytest.mark.parametrize("word", ["abort", "error"])
+def test_an_answer_that_the_engine_gave_up(lane: Lane, word: str) -> None:
+    """Engines that stop or are paused end answers with a reason of their own under a 200: the client gets what there
+    is, and it counts as the pool's failure; before any output another endpoint is tried."""
+    given_up = event(choice({}, word))
+    whole = completion()
+    whole["choices"][0]["finish_reason"] = word
+    lane.first.play(stream(c("a"), given_up, DONE), answer(whole), stream(ROLE, given_up, DONE))
+    assert lane.request(r0s(lane.model)).body == c("a") + given_up + DONE
+    assert lane.request(r0(lane.model)).json == whole
+    assert lane.second.received == []
+    for outcome in (lane.outcome(1), lane.outcome(2)):
+        assert (outcome["result"], outcome["failure"]) == ("upstream_error", "error_event")
+        assert (outcome["status"], outcome["finish_reason"]) == (200, word)
+    lane.second.play(stream(c("fine"), FIN, DONE))
+    assert lane.request(r0s(lane.model)).body == c("fine") + FIN + DONE
 
 
 HOSTILE = [

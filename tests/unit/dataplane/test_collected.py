@@ -4,7 +4,7 @@ import pytest
 
 from gateway.core.answer import answer_info
 from gateway.dataplane.answers import Passed
-from gateway.dataplane.collected import cut_off, fault_of, is_error
+from gateway.dataplane.collected import cut_off, fault_of, gave_up, is_error
 from gateway.model.enums import Api
 from gateway.wire.http import AnswerHead, Headers
 
@@ -85,3 +85,19 @@ def test_long_answers_are_known_by_their_end() -> None:
 def test_errors_under_a_200(body: bytes, api: Api, error: bool) -> None:
     """An object that is an error alone; a response that failed is a response."""
     assert is_error(answer_info(body), api) is error
+
+
+@pytest.mark.parametrize(
+    ("body", "up"),
+    [
+        (b'{"choices": [{"finish_reason": "abort"}]}', True),
+        (b'{"choices": [{"finish_reason": "error"}]}', True),
+        (b'{"object": "response", "status": "failed", "error": {"code": "x"}}', True),
+        (b'{"choices": [{"finish_reason": "length"}]}', False),
+        (b'{"choices": [{"finish_reason": "content_filter"}]}', False),
+        (b'{"data": []}', False),
+    ],
+)
+def test_answers_that_were_given_up(body: bytes, up: bool) -> None:
+    """By their own word: what the model or the limit ended is whole."""
+    assert gave_up(answer_info(body)) is up
