@@ -9,7 +9,7 @@ which is the precision of the limits: at most one request per worker too many. A
 from pathlib import Path
 from typing import Final
 
-from gateway.dataplane.mapped import map_shared
+from gateway.dataplane.mapped import OnError, map_shared
 
 ROWS: Final = 4096
 CELLS: Final = 8  # int64 each
@@ -57,8 +57,8 @@ class Board:
     The file's layout depends on the number of workers, so a gateway with another number needs another ``path``.
     """
 
-    def __init__(self, path: Path, worker: int, workers: int) -> None:
-        self._map = map_shared(path, ROWS * workers * CELLS * 8)
+    def __init__(self, path: Path, worker: int, workers: int, on_error: OnError | None = None) -> None:
+        self._map = map_shared(path, ROWS * workers * CELLS * 8, on_error)
         self._cells = memoryview(self._map).cast("q")
         self._stride = workers * CELLS
         self._worker = worker
@@ -66,7 +66,7 @@ class Board:
         for row in range(ROWS):
             at = row * self._stride + worker * CELLS
             for cell in range(CELLS):
-                if self._cells[at + cell]:  # pages that were never written stay holes in the file
+                if self._cells[at + cell]:  # pages that were never written stay unwritten
                     self._cells[at + cell] = 0
 
     def close(self) -> None:

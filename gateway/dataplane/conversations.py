@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from gateway.dataplane.mapped import map_shared
+from gateway.dataplane.mapped import OnError, map_shared
 
 SLOTS: Final = 1 << 16
 PROBES: Final = 4
@@ -36,8 +36,8 @@ class Conversations:
     canonical name; times are whole epoch seconds.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._map = map_shared(path, SLOTS * ENTRY * 8)
+    def __init__(self, path: Path, on_error: OnError | None = None) -> None:
+        self._map = map_shared(path, SLOTS * ENTRY * 8, on_error)
         self._cells = memoryview(self._map).cast("q")
         self._salts: dict[str, int] = {}  # by model; the same in all workers, as ``hash`` would not be
 

@@ -75,7 +75,8 @@ class Worker:
         self._lag_s = 0.0
         self._has_policy = asyncio.Event()
         self.wheel = Wheel(clock)
-        self.board = Board(options.state_dir / f"board-{options.workers}.bin", options.index, options.workers)
+        board = options.state_dir / f"board-{options.workers}.bin"
+        self.board = Board(board, options.index, options.workers, log_error)
         self.outcomes = OutcomeBuffer()
         self.fleet = Fleet(loop, self.board, clock)
         self.sizing = Sizing()
@@ -99,7 +100,7 @@ class Worker:
         self.admission.make_room = self.mirror.make_room
         self.pipeline = Pipeline(
             admission=self.admission,
-            conversations=Conversations(options.state_dir / "conversations.bin"),
+            conversations=Conversations(options.state_dir / "conversations.bin", log_error),
             mirror=self.mirror,
             sizing=self.sizing,
             executor=bodies,
