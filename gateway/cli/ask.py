@@ -22,6 +22,7 @@ _PATHS = (
     ("/v1/chat/completions", frozenset({"messages"})),
     ("/v1/rerank", frozenset({"query", "documents"})),
     ("/v1/score", frozenset({"text_1", "text_2"})),
+    ("/v1/score", frozenset({"data_1", "data_2"})),
     ("/detokenize", frozenset({"tokens"})),
     ("/v1/audio/speech", frozenset({"input", "voice"})),
     ("/v1/embeddings", frozenset({"input", "encoding_format"})),

@@ -148,10 +148,11 @@ def read_embeddings(body: Json, session: bytes | None) -> Reading:
 
 
 def read_rerank(body: Json, session: bytes | None) -> Reading:
-    """``query`` against each of ``documents``: every pair is one context."""
+    """``query`` against each of ``documents``, or of one object's content parts: every pair is one context."""
     model_of(body)
     query = _needed(body, "query")
-    documents = items(body, "documents")
+    given = body.get("documents")
+    documents = given if type(given) is dict else items(body, "documents")
     query_bytes = query.longest
     query.take(documents, "documents")
     return _reading(
@@ -166,9 +167,12 @@ def read_rerank(body: Json, session: bytes | None) -> Reading:
 
 
 def read_score(body: Json, session: bytes | None) -> Reading:
-    """``text_1`` against ``text_2``, or ``queries`` against ``items``/``documents`` in newer runtimes."""
+    """``text_1`` against ``text_2``; in newer runtimes also ``data_1`` against ``data_2``, and ``queries`` against
+    ``items`` or ``documents``."""
     model_of(body)
     left, right = ("text_1", "text_2") if "text_1" in body else ("queries", "documents")
+    if "data_1" in body:
+        left, right = "data_1", "data_2"
     if "query" in body:
         left = "query"
     if "items" in body:

@@ -32,6 +32,7 @@ prompt of 200,000 token ids is well below it, and an image has none."""
 _READ_FIELDS = frozenset(
     (
         *("messages", "input", "instructions", "prompt", "system", "conversation", "query", "queries", "documents"),
+        *("items", "text_1", "text_2", "data_1", "data_2"),
         *("tools", "tool_choice", "functions", "function_call"),
         *("response_format", "text", "structured_outputs", "stream_options"),
     )

@@ -106,6 +106,11 @@ def test_rerank() -> None:
     assert found.texts.parts == ("which?", "short", "a longer one")
     assert (facts.text_bytes, facts.longest_bytes, facts.images) == (23, 6 + 12, 1)
     assert found.texts.user == "which?"
+    parts = [{"type": "text", "text": "short"}, {"type": "image_url", "image_url": {"url": "data:"}}]
+    facts = reading(Api.RERANK, query={"content": parts[:1]}, documents={"content": parts}).facts
+    assert (facts.text_bytes, facts.longest_bytes, facts.images) == (10, 5 + 5, 1)
+    with pytest.raises(ApiError):
+        reading(Api.RERANK, query="which?", documents="short")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,7 @@ def test_rerank() -> None:
         {"text_1": "ab", "text_2": ["c", "def"]},
         {"queries": ["ab"], "documents": ["c", "def"]},
         {"query": "ab", "items": ["c", "def"]},
+        {"data_1": "ab", "data_2": {"content": [{"type": "text", "text": "c"}, {"type": "text", "text": "def"}]}},
     ],
 )
 def test_score_spellings(fields: dict[str, Any]) -> None:
