@@ -34,6 +34,7 @@ _NOT_TO_POOL = HOP_BY_HOP | {
     b"forwarded",
     b"origin",
     b"referer",
+    b"x-request-id",  # goes on as a part of ours
 }
 
 

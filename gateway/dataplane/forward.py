@@ -243,9 +243,8 @@ def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[by
         body = rewrite(body, model=renamed, ask_usage=ask_usage)
     fields = exchange.pool_fields
     if fields is None:
-        fields = known.pool_fields if known is not None else b""
-        if known is None or not known.named:
-            fields = b"%bx-request-id: %b\r\n" % (fields, exchange.request_id.encode())
+        fields, named = (known.pool_fields, known.named) if known is not None else (b"", b"")
+        fields = b"%bx-request-id: %b%b\r\n" % (fields, named, exchange.request_id.encode())
         exchange.pool_fields = fields
     joined = len(body) < JOINED_MOST
     head = b"%b %b%b HTTP/1.1\r\n%b%b%bContent-Length: %d\r\n\r\n%b" % (

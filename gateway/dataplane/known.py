@@ -20,8 +20,8 @@ _TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-")  # W3C trace c
 
 
 class Known:
-    """One head under one keyring. ``hint`` is the task named by a trusted caller; ``pool_fields`` lack a request id
-    unless the client named its own (``named``)."""
+    """One head under one keyring. ``hint`` is the task named by a trusted caller; ``pool_fields`` lack a request id, of
+    which ``named`` is the part that the client chose."""
 
     __slots__ = (
         "api",
@@ -57,5 +57,8 @@ class Known:
         trace = fields.get(b"traceparent")
         found = _TRACE.match(trace) if trace is not None else None
         self.trace_id = found[1].decode() if found is not None else ""
-        self.named = b"x-request-id" in fields
+        # Runtimes know their requests by this id (vLLM: as the key of everything), so it must be unique whatever the
+        # client says: two in flight under one id end each other, or an engine.
+        theirs = fields.get(b"x-request-id")
+        self.named = theirs + b"." if theirs else b""
         self.pool_fields = fields_to_pool(head.headers)

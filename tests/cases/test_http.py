@@ -271,6 +271,20 @@ def test_b60_hop_by_hop_from_the_pool(lane: Lane) -> None:
     assert reply.body == c("a") + FIN + DONE
 
 
+def test_request_ids_are_unique_whatever_clients_say(lane: Lane) -> None:
+    """Runtimes know requests by this id, and two in flight under one harm each other: it holds the client's, to be
+    found in the runtime's log, and ours."""
+    for name in ("mine", "mine", None):
+        lane.request(r0(lane.model), headers=[("X-Request-Id", name)] if name else [])
+    replies = [lane.request(r0(lane.model), headers=[("X-Request-Id", "mine")]) for _ in range(2)]
+    told = [received.header("x-request-id") or "" for received in lane.first.received]
+    assert len(set(told)) == len(told) == 5
+    assert [name.startswith("mine.") for name in told] == [True, True, False, True, True]
+    assert told[3:] == [f"mine.{reply.header('x-quantgate-request-id')}" for reply in replies]
+    for received in lane.first.received:
+        assert [name.lower() for name, _ in received.headers].count("x-request-id") == 1
+
+
 def test_b60_hop_by_hop_from_the_client(lane: Lane) -> None:
     """Framing and hop-by-hop fields of the client stop at the gateway; its key does too."""
     plain = json.dumps(r0(lane.model)).encode()

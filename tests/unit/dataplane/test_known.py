@@ -53,10 +53,11 @@ def test_fields_that_mean_something() -> None:
         x_request_id=b"mine",
         x_quantgate_task=b"code",
     )
-    assert (subject.session, subject.coding, subject.is_form, subject.named) == (b"s", b"gzip", True, True)
+    assert (subject.session, subject.coding, subject.is_form, subject.named) == (b"s", b"gzip", True, b"mine.")
+    assert known().named == known(x_request_id=b"").named == b""
     assert subject.trace_id == "0af7651916cd43dd8448eb211c80319c"
     assert subject.hint is None
-    assert b"x-request-id: mine\r\n" in subject.pool_fields
+    assert b"x-request-id" not in subject.pool_fields
     assert b"traceparent: " + trace in subject.pool_fields
     assert b"x-quantgate" not in subject.pool_fields
 
