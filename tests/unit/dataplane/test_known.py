@@ -35,7 +35,7 @@ def test_a_plain_head() -> None:
         None,
         None,
         "",
-        False,
+        b"",
         False,
     )
     assert subject.caller.tenant.name == "t"
