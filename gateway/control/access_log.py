@@ -177,6 +177,7 @@ class AccessLog:
         self.dropped = Counter(
             "quantgate_access_log_dropped_total", "Access log lines lost because they could not be written fast enough."
         )
+        self.dropped.add((), 0.0)  # from the start at 0: an increase from nothing to 1 is none
         self._sink = sink
         self._told = 0
         self._heads = ByKind(head_of)

@@ -40,6 +40,8 @@ EXPIRE_EVERY_S = 600.0
 Row = Consequence | SampleRow | PairRow
 _TABLES: dict[type[Row], str] = {Consequence: "aftermath", SampleRow: "samples", PairRow: "pairs"}
 _REQUESTS = "requests"
+# Why rows are lost. Each begins at 0: an increase from nothing to 1 is none to a monitoring system.
+LOST = ("queue_full", "database_failed", "bad_row", "fault", "stopping")
 
 _log = structlog.get_logger("control.archive")
 
@@ -52,6 +54,8 @@ class Archive:
     ) -> None:
         self.written = Counter("quantgate_records_written_total", "Rows written to the database, by table.", ("table",))
         self.dropped = Counter("quantgate_records_dropped_total", "Rows that were not stored, by why.", ("why",))
+        for why in LOST:
+            self.dropped.row((why,))
         self.failures = Counter(
             "quantgate_database_failures_total", "Failed attempts at the database, by kind of error.", ("error",), 50
         )

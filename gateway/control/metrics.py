@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import NamedTuple
 
-from gateway.control.series import Counter, Family, Histogram, Names
+from gateway.control.series import NONE, Counter, Family, Histogram, Names
 from gateway.core.batch import Batch, ByKind, numbers
 from gateway.core.columns import add
+from gateway.model.enums import Result
 from gateway.model.messages import Outcomes, Stats
 from gateway.model.outcome import Kind
 from gateway.model.table import Table
@@ -102,6 +103,8 @@ class Metrics:
             _BY_POOL,
             OVERHEAD_S,
         )
+        # An alert watches their sum, and an increase from nothing to 1 is none to a monitoring system.
+        self.requests.row((NONE, NONE, NONE, Result.INTERNAL.value))
         self.worker_stats: dict[int, Stats] = {}
         self._buckets = Names(200)
         self._pools = Names()

@@ -42,6 +42,10 @@ class Message(msgspec.Struct, frozen=True):
     resolved: bool = False
 
 
+# Series that alerts watch begin at 0: an increase from nothing to 1 is none to a monitoring system.
+FAILED = ("given_up", "refused", "queue_full", "failed")
+
+
 class Webhooks:
     """The sender. ``wall`` is the wall clock, ``sleep`` waits between tries."""
 
@@ -57,6 +61,9 @@ class Webhooks:
     def configure(self, targets: tuple[Webhook, ...]) -> None:
         """The policy's webhooks."""
         self._targets = targets
+        for target in targets:
+            for outcome in FAILED:
+                self.sent.row((target.name, outcome))
 
     def tell(self, message: Message) -> None:
         """Queue a message for everybody who wants that event. Never waits."""

@@ -136,6 +136,13 @@ def test_switched_off_nothing_is_made(tmp_path, outcome):
     assert open_access_log("off")[0] is None
 
 
+def test_lost_lines_are_counted_from_zero(tmp_path):
+    """The series is there before the first loss, so that its increase is one."""
+    log, close = open_access_log(str(tmp_path / "a"))
+    assert log.dropped.family().samples == {(): (0.0,)}
+    close()
+
+
 def test_a_rotated_file_is_opened_anew(tmp_path):
     """logrotate moves the file away; later lines go to a new one at the path."""
     path = tmp_path / "access.jsonl"

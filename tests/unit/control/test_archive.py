@@ -74,7 +74,7 @@ def counts(archive: Archive) -> tuple[dict[str, float], dict[str, float]]:
     """Written by table, dropped by reason."""
     return (
         {key[0]: row[0] for key, row in archive.written.rows.items()},
-        {key[0]: row[0] for key, row in archive.dropped.rows.items()},
+        {key[0]: row[0] for key, row in archive.dropped.rows.items() if row[0]},
     )
 
 
@@ -101,6 +101,15 @@ def test_no_text_waits_for_the_database(make: Callable[..., Archive]) -> None:
     archive.take_scored([scored("a", capture=Capture(b"q" * 100_000, b"a" * 100_000, False))])
     archive.take_batch(batch(outcome(capture=Capture(b"q" * 100_000, b"a" * 100_000, False))))
     assert len(pickle.dumps(archive._backlog.take(10)["requests"])) < 20_000
+
+
+def test_every_reason_for_a_loss_begins_at_zero(make: Callable[..., Archive]) -> None:
+    """An increase from nothing is none: rows that are lost at once would raise no alert."""
+    archive = make(capacity=3)
+    assert set(archive.dropped.family().samples.values()) == {(0.0,)}
+    known = set(archive.dropped.rows)
+    put(archive, *"abcde")
+    assert set(archive.dropped.rows) == known >= {("queue_full",), ("database_failed",), ("bad_row",)}
 
 
 def test_a_full_queue_drops_and_counts(make: Callable[..., Archive]) -> None:

@@ -12,7 +12,7 @@ async def test_a_workers_life_passes_through_all_parts(rig, policy, outcome, sta
     await stub.until(lambda: stub.generation == 1)
     stub.send(stats(0, connections=3))
     stub.send(Outcomes(0, 0, sent(outcome())))
-    await eventually(lambda: bool(rig.metrics.requests.rows))
+    await eventually(lambda: any(row[0] for row in rig.metrics.requests.rows.values()))
     assert rig.metrics.worker_stats[0].connections == 3
     stub.close()
     await eventually(lambda: not rig.metrics.worker_stats)

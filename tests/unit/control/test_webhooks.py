@@ -80,7 +80,7 @@ class Running:
     async def ended(self, outcome: str) -> None:
         """Wait until a notification ended so."""
         async with asyncio.timeout(10):
-            while ("pager", outcome) not in self.webhooks.sent.rows:
+            while not self.webhooks.sent.row(("pager", outcome))[0]:
                 await asyncio.sleep(0.005)
 
 
@@ -123,6 +123,14 @@ async def test_an_unreachable_receiver_stops_nobody() -> None:
     async with Running(hook("http://127.0.0.1:1/hook")) as running:
         running.webhooks.tell(ROLLBACK)
         await running.ended("given_up")
+
+
+def test_what_an_alert_watches_begins_at_zero() -> None:
+    """An increase from nothing to 1 is none: the first message that is lost would wake nobody."""
+    webhooks = Webhooks(lambda: AT)
+    webhooks.configure((hook("http://127.0.0.1:1/hook"),))
+    found = webhooks.sent.family().samples
+    assert found == {("pager", outcome): (0.0,) for outcome in ("given_up", "refused", "queue_full", "failed")}
 
 
 async def test_only_wanted_events_are_sent_and_a_full_queue_drops(receiver: Receiver) -> None:
