@@ -4,6 +4,7 @@ Part of the composition root; made and started by ``app.control_main``.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -38,7 +39,7 @@ _log = structlog.get_logger("app.rollouts")
 
 
 class RolloutParts:
-    """Service, webhooks, access and what they are fed by. ``wall`` is the wall clock in seconds."""
+    """Service, webhooks, access and what they are fed by. ``wall`` and ``monotonic`` are clocks in seconds."""
 
     def __init__(
         self,
@@ -49,10 +50,12 @@ class RolloutParts:
         publisher: Publisher,
         metrics: Metrics,
         wall: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.webhooks = Webhooks(wall)
         self.access = Access()
         self._wall = wall
+        self._monotonic = monotonic
         self._evidence = evidence
         self._publisher = publisher
         self._metrics = metrics
@@ -71,6 +74,7 @@ class RolloutParts:
     def take_starts(self, message: Starts) -> None:
         """Dispatches that workers announce; the hub needs it before the link exists."""
         try:
+            self.service.clock()
             self.service.engine.take_starts(message)
         except Exception:
             _log.exception("starts_failed")
@@ -85,18 +89,19 @@ class RolloutParts:
             surroundings=world,
             webhooks=self.webhooks,
             wall=self._wall,
+            monotonic=self._monotonic,
         )
         self._edges = Edges(probes.views, lambda: reloader.report)
-        engine, wall = service.engine, self._wall
+        engine, clock = service.engine, service.clock
         self._room = room = Room(service.standing)
-        recorder.subscribe("rollouts", lambda batch: engine.take_outcomes(_taking_part(batch), wall()))
+        recorder.subscribe("rollouts", lambda batch: engine.take_outcomes(_taking_part(batch), clock()))
         recorder.subscribe("rollouts-room", lambda batch: room.take_outcomes(_taking_part(batch)))
         self._evidence.scoring.subscribe(
             "rollouts",
-            lambda scored: engine.take_scored(scored, wall()),
+            lambda scored: engine.take_scored(scored, clock()),
             lambda batch: engine.take_unchecked(_taking_part(batch)),
         )
-        self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, wall()))
+        self._evidence.joining.subscribe(lambda found, bad: engine.take_consequence(found, bad, clock()))
         self._evidence.pairing.subscribe(
             lambda scored: engine.take_pair(
                 scored.pair, scored.scores.loss, scored.scores.baseline, scored.scores.candidate

@@ -22,6 +22,7 @@ RECENT_MOST = 100_000  # answers that are remembered for feedback; about 30 MB
 RECALLED_MOST = 10_000  # others that it spoke of
 BAD_BELOW = 0.5  # a score under this counts against the pool
 WAIT_S = 30.0  # how long feedback waits for its request's outcome or record
+AHEAD_S = 3_600.0  # what lies further in the future was said before the clock was set back
 WAITING_MOST = 10_000
 WORDS_MOST = 8  # about one answer
 
@@ -139,7 +140,7 @@ class Joining:
         """Feedback whose request never came and is not on record: a wrong id, or one from long ago."""
         while self._early:
             request_id, waiting = next(iter(self._early.items()))
-            if waiting[0].at > before:
+            if before < waiting[0].at < before + AHEAD_S:
                 return
             del self._early[request_id]
             self.ignored.add(("unknown_request",), len(waiting))

@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from gateway.control.rollouts_buckets import Buckets
+from gateway.control.rollouts_clock import STEP_S, fed_until
 from gateway.control.rollouts_due import Moment, due_events
 from gateway.control.rollouts_intake import Intake
 from gateway.control.rollouts_record import evidence_of, packed
@@ -55,6 +56,7 @@ class Engine:
         self.salt = ""
         self.restored = False
         self.metered_s = 0.0
+        self.was_ahead = False
         self.faults = Counter(
             "quantgate_rollout_faults_total", "Buckets' turns that failed; see the log.", ("rollout",)
         )
@@ -102,27 +104,47 @@ class Engine:
         if state is not None:
             self.buckets.restore_turns(state.turns)
             self.buckets.restore_open(state.open)
-        self._begin_stages_since(self.metered_s)
-        frozen = [one.since_s for one in self.buckets.in_force() if one.state is State.FROZEN]
+        self._begin_stages_since(self.metered_s, now_s)
+        if self.metered_s > now_s + STEP_S:
+            _log.warning("clock_was_ahead", by_s=round(self.metered_s - now_s, 3))
+            self.was_ahead = True
+            # Beside gateways whose clocks were right, meters were fed no further than theirs.
+            self.shift(self.metered_s, now_s, meters=fed_until(self.judge.state()) > now_s)
+        frozen = [run.since(now_s)[0] for run in self.runs.values() if run.standing.state is State.FROZEN]
         self.brake.engaged_s = max(frozen, default=None)
+
+    def shift(self, was_s: float, now_s: float, *, meters: bool = True) -> None:
+        """The clock was set from one moment to another: all that holds moments moves along.
+
+        Without ``meters`` they count by other gateways' clocks too.
+        """
+        self._intake.stamps.stepped(was_s, now_s)
+        self.judge.shift(was_s, now_s, meters=meters)
+        self.brake.shift(now_s - was_s)
+        self.metered_s += now_s - was_s
+        for run in self.runs.values():
+            run.shift(was_s, now_s)
 
     def adopt(self, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""
         self.buckets.adopt(self.judge, standing, now_s)
 
-    def take_over(self, state: EngineState) -> None:
+    def take_over(self, state: EngineState, now_s: float) -> None:
         """Another gateway's meters are newer than what was found here: go on from them."""
         _log.info("meters_taken_over", of=state.at_s, had=self.metered_s)
         self.metered_s = state.at_s
         self.judge.restore(state.judge, foreign=True)
         self.buckets.restore_turns(state.turns)
-        self._begin_stages_since(state.at_s)
+        for run in self.runs.values():
+            run.stored_stage_s = 0.0  # of which stage these meters speak is not said
+        self._begin_stages_since(state.at_s, now_s)
 
-    def _begin_stages_since(self, at_s: float) -> None:
+    def _begin_stages_since(self, at_s: float, now_s: float) -> None:
         """Stages that are younger than the meters: evidence of the stage before must not pass for theirs."""
         for run in self.runs.values():
-            if 0.0 < at_s < run.standing.stage_since_s:
-                run.adopt(None, run.standing)
+            stage_s = run.standing.stage_since_s
+            if 0.0 < at_s < stage_s != run.stored_stage_s:
+                run.adopt(None, run.standing, now_s)
 
     def _rebuild(self, budget: Budget, now_s: float) -> None:
         """All series anew under the policy in force; money stays wherever the question is the same."""
@@ -152,6 +174,7 @@ class Engine:
                 self.runs[at].incident_s = now_s
         proposals = [found for at, event in answers.items() if (found := self.propose(at, event)) is not None]
         taken = {proposal.key for proposal in proposals}
+        self._intake.stamps.see(now_s)
         calm, braked = self.brake.over(now_s), self.brake.engaged_s is not None
         for at, run in self.runs.items():
             if at in taken:

@@ -86,7 +86,7 @@ class Buckets:
         self.standings[key] = standing
         run = self.runs.get(key) or self._add(judge, standing, now_s)
         if run is not None:
-            run.adopt(before, standing)
+            run.adopt(before, standing, now_s)
 
     def known(self, outcome: Outcome) -> Run | None:
         """The run of a request that took part in a rollout."""

@@ -29,14 +29,15 @@ class Moment(msgspec.Struct, frozen=True):
 def due_events(run: Run, moment: Moment) -> Iterator[Event]:
     """Events in the order of importance; at most one of them will move the bucket."""
     standing, now_s = run.standing, moment.now_s
+    since_s, _ = run.since(now_s)
     if moment.record != standing.record:
         yield Event(EventKind.CHANGED, now_s, "the pool's deployment record changed", record=moment.record)
     if standing.state is State.FROZEN:
         # Also where the brake let go unseen: before a restart, or while nothing could be stored.
-        if moment.calm or (not moment.braked and now_s - standing.since_s >= CALM_S):
+        if moment.calm or (not moment.braked and now_s - since_s >= CALM_S):
             yield Event(EventKind.CALM, now_s, "no bucket tripped for a quarter of an hour")
     elif standing.state is State.HOLDING and standing.cause is Cause.INCIDENT:
-        if now_s - max(moment.incident_s, standing.since_s) > TWIN_QUIET_S:
+        if now_s - max(moment.incident_s, since_s) > TWIN_QUIET_S:
             yield Event(EventKind.CALM, now_s, "the incident is over: an hour of calm")
     elif not moment.braked:
         yield from _advancing(run, moment)
@@ -49,7 +50,7 @@ def _advancing(run: Run, moment: Moment) -> Iterator[Event]:
             yield Event(EventKind.BEGIN, now_s, f"{plan.candidate} is ready", record=moment.record)
     elif standing.state is State.ROLLED_BACK:
         wait_s = plan.reentry_after_s
-        if wait_s is not None and now_s - standing.since_s >= wait_s:
+        if wait_s is not None and now_s - run.since(now_s)[0] >= wait_s:
             yield Event(EventKind.REENTER, now_s, f"cooled down for {wait_s:.0f} s")
     elif standing.state in (State.SHADOWING, State.STEPPING, State.HOLDING) and standing.below in (
         State.SHADOWING,
@@ -60,7 +61,7 @@ def _advancing(run: Run, moment: Moment) -> Iterator[Event]:
 
 def _verdict(run: Run, now_s: float) -> Iterator[Event]:
     """Whether the stage is passed, or its time is up. No data is never a pass."""
-    late = now_s - run.standing.stage_since_s > run.stage.most_s
+    late = now_s - run.since(now_s)[1] > run.stage.most_s
     asked: list[Judged] = []
     for judged in run.judged(now_s):
         if judged.asked:

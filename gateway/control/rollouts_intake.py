@@ -5,7 +5,10 @@ Owns the order in which the judge hears of it: dispatches before what became of 
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from gateway.control.rollouts_buckets import Buckets
+from gateway.control.rollouts_clock import Stamps
 from gateway.control.rollouts_runs import Run
 from gateway.control.scoring import Scored
 from gateway.core.consequence import Consequence
@@ -24,12 +27,13 @@ class Intake:
         self._buckets = buckets
         self._judge = judge
         self._ready = ready
+        self.stamps = Stamps()
         self._starts: dict[tuple[str, str, int], int] = {}
 
     def take_starts(self, message: Starts) -> None:
         """Dispatches that workers announce. They are told to the judge before anything that became of them."""
         for start in message.counts:
-            at = (start.bucket, start.pool, start.second)
+            at = (start.bucket, start.pool, int(self.stamps.moment(start.second)))
             self._starts[at] = self._starts.get(at, 0) + start.number
 
     def announce(self) -> None:
@@ -44,7 +48,7 @@ class Intake:
         """Finished requests, as they come from the workers."""
         self.announce()
         by_run: dict[Run, list[Outcome]] = {}
-        for outcome in batch if self._ready() else ():
+        for outcome in self._placed(batch) if self._ready() else ():
             run = self._buckets.met(self._judge(), outcome, now_s) if outcome.kind.rollout else None
             if run is not None:
                 by_run.setdefault(run, []).append(outcome)
@@ -54,7 +58,7 @@ class Intake:
     def take_unchecked(self, batch: Sequence[Outcome]) -> None:
         """The same requests, where nobody will look into the answers."""
         by_run: dict[Run, list[Outcome]] = {}
-        for outcome in batch:
+        for outcome in self._placed(batch):
             run = self._buckets.known(outcome)
             if run is not None:
                 by_run.setdefault(run, []).append(outcome)
@@ -66,22 +70,35 @@ class Intake:
         for scored in batch:
             run = self._buckets.known(scored.outcome)
             if run is not None:
-                run.feed.take_checked(scored.outcome, scored.inspection, now_s)
+                (outcome,) = self._placed([scored.outcome])
+                run.feed.take_checked(outcome, scored.inspection, now_s)
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
         """What became known of an earlier answer: like the answer, it speaks of the rollout that it took part in."""
         run = self._buckets.named(found.subject.rollout, found.subject.bucket)
         if run is not None:
-            run.feed.take_consequence(found, bad, now_s)
+            subject = msgspec.structs.replace(found.subject, at=self.stamps.moment(found.subject.at))
+            run.feed.take_consequence(msgspec.structs.replace(found, subject=subject), bad, now_s)
 
     def take_pair(
         self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
     ) -> None:
         """A compared shadow pair, with what the checks found in both answers."""
         for run in self._buckets.of(pair.bucket):
-            run.feed.take_pair(pair, loss, baseline, candidate)
+            run.feed.take_pair(self._placed_pair(pair), loss, baseline, candidate)
 
     def take_gap(self, pair: Pair, mean_nats: float) -> None:
         """A shadow pair scored by likelihood: nats per token that the candidate is worse."""
         for run in self._buckets.of(pair.bucket):
-            run.feed.take_gap(pair, mean_nats)
+            run.feed.take_gap(self._placed_pair(pair), mean_nats)
+
+    def _placed(self, batch: Sequence[Outcome]) -> Sequence[Outcome]:
+        """The same, by the clock of now."""
+        if self.stamps.settled:
+            return batch
+        return [msgspec.structs.replace(outcome, at=self.stamps.moment(outcome.at)) for outcome in batch]
+
+    def _placed_pair(self, pair: Pair) -> Pair:
+        if self.stamps.settled:
+            return pair
+        return msgspec.structs.replace(pair, at=self.stamps.moment(pair.at))

@@ -17,9 +17,11 @@ class Latencies:
 
     def __init__(self, wanted: Iterable[Wanted]) -> None:
         self._quantiles: dict[str, ControlQuantile] = {}
+        self._block_s: dict[str, float] = {}
         self._observers: dict[str, str] = {}  # one series a guard, or each latency would count as several
         for one in wanted:
             if one.guard.name not in self._quantiles:
+                self._block_s[one.guard.name] = one.guard.block_s
                 self._quantiles[one.guard.name] = ControlQuantile(one.guard.quantile or 0.99)
                 self._observers[one.name] = one.guard.name
 
@@ -44,6 +46,12 @@ class Latencies:
         if guard.or_ratio is not None and known is not None:
             limit = max(limit, guard.or_ratio * known)
         return 1.0 if is_slow(latency, limit) else 0.0
+
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        for name, quantile in self._quantiles.items():
+            block_s = self._block_s[name]
+            quantile.shift(block_number(now_s, block_s) - block_number(was_s, block_s))
 
     def state(self) -> dict[str, QuantileState]:
         """What must survive a restart, by the series that is counted from."""

@@ -40,6 +40,10 @@ class Margins:
         """Forget what was dispatched before the first whole block after ``at_s``."""
         self.timeline.skip_before(self.timeline.first_whole_block(at_s))
 
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        self.timeline.shift(was_s, now_s)
+
     def state(self) -> TimelineState:
         """What must survive a restart."""
         return self.timeline.state()

@@ -19,7 +19,8 @@ class OpenState(msgspec.Struct, frozen=True):
     """What a bucket's feed holds, by series' names; ``meanings`` say which question each series asked.
 
     ``seen``: attempts of the stage by pool. ``culprits``: ids of the last bad requests. ``failed``: conversations that
-    count no more in shares. ``incident_s``: when the bucket last tripped without blame.
+    count no more in shares. ``incident_s``: when the bucket last tripped without blame. ``stage_s``: the
+    stored beginning of the stage.
     """
 
     meanings: dict[str, str] = {}
@@ -31,6 +32,7 @@ class OpenState(msgspec.Struct, frozen=True):
     latencies: dict[str, QuantileState] = {}
     shadow_latencies: dict[str, QuantileState] = {}
     incident_s: float = 0.0
+    stage_s: float = 0.0
 
 
 def thinned(conversations: int) -> int:

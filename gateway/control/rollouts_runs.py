@@ -6,12 +6,14 @@ in the judge, also those that another gateway decided. Decides nothing. Called b
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import NamedTuple
 
 import msgspec
 
 from gateway.control import guards
 from gateway.control.guards import Shape, Wanted
+from gateway.control.rollouts_clock import Since, believed
 from gateway.control.rollouts_effect import EVERYTHING, design_effect
 from gateway.control.rollouts_feeds import BucketFeed
 from gateway.control.rollouts_open import OpenState
@@ -52,7 +54,10 @@ class NoSlotError(Exception):
 
 
 class Run:
-    """A (rollout, bucket) with its series. ``incident_s``: when it last tripped without blame."""
+    """A (rollout, bucket) with its series. ``incident_s``: when it last tripped without blame.
+
+    ``stored_stage_s``: the beginning of the stage that the meters speak of which it was restored with.
+    """
 
     def __init__(self, judge: Judge, plan: Rollout, standing: Standing, found: dict[str, Guard], now_s: float) -> None:
         wanted = (*(one for name in plan.guards for one in guards.series_of(found[name])), *guards.implicit_series())
@@ -63,6 +68,8 @@ class Run:
         self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
         self.feed.shadowing = standing.below is State.SHADOWING
         self.incident_s = 0.0
+        self.stored_stage_s = 0.0
+        self._since = Since()
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge
         self._register(now_s)
@@ -158,18 +165,21 @@ class Run:
         self.feed.start_stage(at_s, shadowing=self.standing.below is State.SHADOWING)
         self.history.clear()
 
-    def adopt(self, before: Standing | None, standing: Standing) -> None:
-        """Another gateway moved the bucket: what that does to the series, as of the moment at which it did."""
+    def adopt(self, before: Standing | None, standing: Standing, now_s: float = inf) -> None:
+        """Another gateway moved the bucket: what that does to the series, as of the moment at which it did.
+
+        A moment that lies far in the future is that of a clock that was wrong.
+        """
         self.standing = standing
         if standing.state in (State.ROLLED_BACK, State.PENDING):
             if before is not None and before.state is not standing.state:
-                self.leave_slices(standing.since_s)
+                self.leave_slices(believed(standing.since_s, now_s))
             return
         begun = stage_begun(before, standing, self.plan)
         if begun is None:
             return
         unanswered = {key: self._judge.series(key).trip for _, key in self.series_keys()}
-        self.start_stage(begun, standing.stage_since_s)
+        self.start_stage(begun, believed(standing.stage_since_s, now_s))
         if not begun.new_pool:
             # A trip that came to nothing because the other gateway was faster is still to be answered.
             for key, trip in unanswered.items():
@@ -191,16 +201,27 @@ class Run:
 
     def state(self, every: int = 1) -> OpenState:
         """What is not in the meters, of every so-many'th conversation."""
-        return msgspec.structs.replace(self.feed.state(every), incident_s=self.incident_s)
+        stage_s = self.standing.stage_since_s
+        return msgspec.structs.replace(self.feed.state(every), incident_s=self.incident_s, stage_s=stage_s)
 
     def restore(self, state: OpenState) -> None:
         """Go on from there, where the questions are the same."""
-        self.incident_s = state.incident_s
+        self.incident_s, self.stored_stage_s = state.incident_s, state.stage_s
         self.feed.restore(state)
+
+    def since(self, now_s: float) -> tuple[float, float]:
+        """When its state and its stage began, by the clock of now."""
+        return self._since.of(self.standing, now_s)
+
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another: all that is no series' moves along."""
+        self._since.shift(self.standing, was_s, now_s)
+        self.incident_s += now_s - was_s
+        self.feed.shift(was_s, now_s)
 
     def continue_from(self, before: "Run") -> None:
         """The judge was made anew under another policy: what goes on in it, goes on here."""
-        self.feed.turns = before.feed.turns
+        self.feed.turns, self._since = before.feed.turns, before._since
         self.restore(before.state())
         for _, key in self.series_keys():
             lines = before.history.get(key)
@@ -257,7 +278,7 @@ class Run:
     def silent(self, now_s: float) -> list[str]:
         """Guards that get nothing although the candidate serves: a name or a check that matches nothing."""
         seen = self.feed.seen.get(self.plan.candidate, 0)
-        if not self.standing.live or seen < SILENT_SEEN or now_s - self.standing.stage_since_s < SILENT_S:
+        if not self.standing.live or seen < SILENT_SEEN or now_s - self.since(now_s)[1] < SILENT_S:
             return []
         return [
             judged.one.name

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.link import WorkerLink
 from gateway.control.rollouts import Engine
+from gateway.control.rollouts_clock import Clock
 from gateway.control.rollouts_keeping import Keeper, Kept
 from gateway.control.rollouts_notices import brake_message, messages_of, say
 from gateway.control.rollouts_sharing import Sharing
@@ -39,7 +40,10 @@ _log = structlog.get_logger("control.rollouts")
 
 
 class RolloutService:
-    """``broadcast`` sends to every worker; ``wall`` is the wall clock in seconds."""
+    """``broadcast`` sends to every worker; ``wall`` is the wall clock in seconds, ``monotonic`` tells when that is set.
+
+    ``clock`` is what evidence goes by: whoever brings some looks at it first.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class RolloutService:
         surroundings: Surroundings,
         webhooks: Webhooks,
         wall: Callable[[], float],
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.engine = Engine(surroundings)
         self.keeper = Keeper(state_dir, database)
@@ -63,7 +68,7 @@ class RolloutService:
             "quantgate_rollout_trips_total", "Suspicion meters that tripped, by what it led to.", ("rollout", "outcome")
         )
         self._broadcast = broadcast
-        self._wall = wall
+        self.clock = Clock(wall, monotonic or wall, self._clock_stepped)
         self._lock = asyncio.Lock()
         self._latched: Rollouts | None = None
         self._storing = Storing(self.keeper)
@@ -81,7 +86,7 @@ class RolloutService:
     def apply(self, table: Table, oversight: Oversight, records: Mapping[str, str]) -> None:
         """A policy came into force."""
         budget = Budget(oversight.false_rollbacks_per_year, oversight.series)
-        self.engine.apply(table, budget, records, self._wall())
+        self.engine.apply(table, budget, records, self.clock())
         self.webhooks.configure(oversight.webhooks)
         for plan in table.rollouts:
             # From the start at 0: an increase from nothing to 1 is none to a monitoring system.
@@ -94,7 +99,7 @@ class RolloutService:
         """Continue from the state directory. Without its files the database is waited for."""
         standings, state = self.keeper.read()
         if standings is not None:
-            self.engine.restore(standings, state, self._wall())
+            self.engine.restore(standings, state, self.clock())
             self._latched = self._save()
 
     def tell(self, link: WorkerLink) -> None:
@@ -114,13 +119,13 @@ class RolloutService:
     async def stop(self) -> None:
         """Store the meters as they are, and take leave of the other gateways."""
         async with self._lock:
-            await self.sharing.leave(self.engine, self._wall())
+            await self.sharing.leave(self.engine, self.clock())
             await self._save_meters()
 
     async def turn(self) -> None:
         """One turn: other replicas' changes, evidence, decisions, meters."""
         async with self._lock:
-            now_s = self._wall()
+            now_s = self.clock()
             if not self.engine.restored:
                 await self._restore_from_database(now_s)
                 return
@@ -141,8 +146,13 @@ class RolloutService:
         """There is a rollout, or was one: something to hear of others, and to keep."""
         return bool(self.engine.buckets.plans or self.engine.standings)
 
+    def _clock_stepped(self, was_s: float, now_s: float) -> None:
+        self.sharing.shift(self.engine, was_s, now_s)
+        self._polled_s += now_s - was_s
+        self._metered_s = 0.0  # what is stored speaks of another time
+
     async def _save_meters(self) -> None:
-        await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self._wall()))
+        await asyncio.to_thread(self.keeper.save_meters, self.engine.state(self.clock()))
 
     # commands
 
@@ -153,7 +163,7 @@ class RolloutService:
             buckets = [at for at in self.engine.standings if at[0] == identity and (bucket == "*" or at[1] == bucket)]
             if identity is None or not buckets:
                 raise KeyError(f"{rollout} {bucket}")
-            event = Event(kind, self._wall(), reason, actor if actor != ENGINE else f"operator {actor}")
+            event = Event(kind, self.clock(), reason, actor if actor != ENGINE else f"operator {actor}")
             await self._carry_out(self.engine.restage(event.at_s, buckets))
             answers: dict[str, str] = {}
             proposals: list[Proposal] = []

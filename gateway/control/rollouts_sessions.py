@@ -15,6 +15,7 @@ from gateway.control.rollouts_booking import Booking
 from gateway.control.rollouts_margins import Margins
 from gateway.core.evidence import Judge, SeriesKey
 from gateway.core.evidence.sessions import OpenConversation, SessionVote, SessionVotes
+from gateway.core.evidence.timeline import Timeline
 
 
 class SessionsState(msgspec.Struct, frozen=True):
@@ -40,8 +41,7 @@ class Sessions:
         if not one.twin and one.shape is not Shape.MARGIN and key.pool != self._candidate:
             return
         sessions = self._sessions(one, key)
-        margins = self._margins.get(key.guard)
-        timeline = margins.timeline if margins is not None else self._judge.series(key).timeline
+        timeline = self._timeline(key)
         if conversation not in sessions and timeline.is_closed(second):
             # It would take along what is said of the conversation's newer answers.
             timeline.late += 1
@@ -78,6 +78,16 @@ class Sessions:
             one = wanted.get(state.guard)
             if one is not None and one.by_conversation:
                 self._sessions(one, SeriesKey(state.guard, bucket, state.pool)).restore(state.conversations)
+
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set: conversations move along with the blocks that wait for them."""
+        for key, sessions in self._open.items():
+            timeline = self._timeline(key)
+            sessions.shift((timeline.number_at(now_s) - timeline.number_at(was_s)) * timeline.block_s)
+
+    def _timeline(self, key: SeriesKey) -> Timeline:
+        margins = self._margins.get(key.guard)
+        return margins.timeline if margins is not None else self._judge.series(key).timeline
 
     def _sessions(self, one: Wanted, key: SeriesKey) -> SessionVotes:
         sessions = self._open.get(key)

@@ -36,6 +36,11 @@ class Shares:
         lane = CANDIDATE if pool == self._candidate else BASELINE
         self._booking.count(one.name, self._candidate, second, BAD if bad else GOOD, lane=lane)
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set by that much."""
+        for first in self._first.values():
+            first.shift(seconds)
+
     def state(self, every: int = 1) -> dict[str, Failed]:
         """What must survive a restart, of every so-many'th conversation."""
         return {name: first.state(every) for name, first in self._first.items() if len(first)}

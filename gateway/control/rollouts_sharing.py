@@ -10,7 +10,8 @@ Called by the service.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -19,6 +20,8 @@ from sqlalchemy import Engine as Database
 from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.rollouts import Engine
+from gateway.control.rollouts_clock import AHEAD_S, fed_until
+from gateway.control.rollouts_names import Names, moved
 from gateway.control.rollouts_values import EngineState
 from gateway.core.evidence import (
     Judge,
@@ -26,11 +29,8 @@ from gateway.core.evidence import (
     KeyedBlock,
     Merger,
     Report,
-    SeriesKey,
-    SeriesSpec,
     UnknownSeriesError,
     Watched,
-    name_of,
 )
 from gateway.store import reports
 from gateway.store.reports import Meters
@@ -65,17 +65,20 @@ class Sharing:
         self._database = database
         self._process = process
         self._always = always
-        self._names = _Names()
+        self._names = Names()
         self._waiting: list[tuple[str, KeyedBlock]] = []
         self._sent = 0
         self._fed = 0  # of those that wait, the first so many were judged alone
         self._alone_since_s: float | None = None
         self._before: JudgeState | None = None  # the meters at that moment, as long as all since then is kept
         self._position: int | None = None
+        self._was_ahead = False
         self._joins = True  # what is under way with the database begins where others' meters stand
         self._work: asyncio.Task[Heard] | None = None
         self._answered_s: float | None = None
         self._metered_s = 0.0
+        self._set: tuple[float, float] | None = None  # what this gateway's clock was set from and to
+        self._was_set_back = False  # and has not told the others
 
     @property
     def shared(self) -> bool:
@@ -99,7 +102,24 @@ class Sharing:
         self._answered_s = now_s
         self._go_back(engine)
         self._be_alone(False)
-        return self._merged(engine, heard, watched)
+        return self._merged(engine, heard, watched, now_s)
+
+    def shift(self, engine: Engine, was_s: float, now_s: float) -> None:
+        """The clock was set. Meters count by the slowest clock of all that are on the database, if there are others."""
+        step_s, others = now_s - was_s, self.shared and self.merger.alive > 1
+        if not others and self._before is not None:
+            self._go_back(engine)  # the meters of then move along as well, and what was judged since is judged again
+            self.alone = False
+        engine.shift(was_s, now_s, meters=not others)
+        watched = self._names.of(engine.judge, engine.salt)
+        self._waiting = [(name, moved(block, watched.get(name), was_s, now_s)) for name, block in self._waiting]
+        if not others:
+            self.merger.shift(watched, was_s, now_s)
+        self._metered_s += step_s
+        self._set = (was_s, now_s)
+        self._was_set_back = step_s < 0.0
+        self._answered_s = None if self._answered_s is None else self._answered_s + step_s
+        self._alone_since_s = None if self._alone_since_s is None else self._alone_since_s + step_s
 
     async def leave(self, engine: Engine, now_s: float) -> None:
         """Say that nobody needs to wait for this gateway any more."""
@@ -139,12 +159,13 @@ class Sharing:
     def _talk_to_others(self, engine: Engine, now_s: float, *, leaving: bool = False) -> asyncio.Task[Heard]:
         held = {self._names.name(key): first for key, first in engine.judge.held(now_s).items()}
         blocks = tuple((name, block.record) for name, block in self._waiting)
-        report, state = Report(self._process, now_s, blocks, held, leaving), None
+        report, state = Report(self._process, now_s, blocks, held, leaving, self._was_set_back), None
         self._sent = len(blocks)
         if self._position is not None and not self.alone and now_s - self._metered_s >= METERS_S:
             self._metered_s, state = now_s, engine.state(now_s, whole=False)
         since_s = self._alone_since_s
         # Away for longer than is read back: others' meters are ahead of all that could still be read.
+        self._was_ahead = engine.was_ahead
         self._joins = self._position is None or (since_s is not None and now_s - since_s > REPLAY_S)
         metered_s = engine.metered_s if since_s is None else since_s
         self._work = asyncio.create_task(asyncio.to_thread(self._talk, report, state, metered_s), name="share")
@@ -160,17 +181,29 @@ class Sharing:
         except (SQLAlchemyError, OSError) as error:
             _log.warning("evidence_not_shared", error=type(error).__name__)
             return None
+        self._was_set_back = False
         del self._waiting[: self._sent]
         self._sent = 0
         return heard
 
-    def _merged(self, engine: Engine, heard: Heard, watched: Mapping[str, Watched]) -> list[KeyedBlock]:
+    def _merged(self, engine: Engine, heard: Heard, watched: Mapping[str, Watched], now_s: float) -> list[KeyedBlock]:
         joins, self._position = self._joins, heard.position
-        if joins and heard.meters is not None:
-            engine.take_over(heard.meters)
-        found = [block for report in heard.reports for block in self.merger.take(report, watched)]
+        if joins and heard.meters is not None and fed_until(heard.meters.judge) <= now_s + AHEAD_S:
+            engine.take_over(heard.meters, now_s)
+        reports = self._placed(heard.reports, watched)
+        found = [block for report in reports for block in self.merger.take(report, watched)]
         # What was reported before a gateway joined is read again, and is in its meters already.
-        return [one for one in found if not joins or _is_new(engine.judge, one)]
+        return [one for one in found if not joins or _is_new(engine.judge, one, now_s)]
+
+    def _placed(self, reports: Sequence[Report], watched: Mapping[str, Watched]) -> Sequence[Report]:
+        """Nobody else counts by what this gateway said before its clock was set: it was said by the clock of now."""
+        if self._set is None or self.merger.alive > 1:
+            return reports
+        was_s, now_s = self._set
+        return [
+            report.shifted(watched, was_s, now_s) if abs(report.at_s - was_s) < abs(report.at_s - now_s) else report
+            for report in reports
+        ]
 
     def _own(self) -> list[KeyedBlock]:
         """What waits and was not judged yet, to be judged alone; nothing of it is told any more."""
@@ -188,7 +221,9 @@ class Sharing:
             raise OSError("the database is away")
         position, meters = self._position, None
         if self._joins or position is None:
-            position = reports.position_at(database, report.at_s - REPLAY_S)
+            # What a clock said that was ahead would be taken for news: it lies after all that the meters have seen.
+            since_s = report.at_s - REPLAY_S if not self._was_ahead else inf
+            position = reports.position_at(database, since_s)
             meters = _newer_meters(database, metered_s)
         # If this fails it may have been written all the same: said twice counts once.
         reports.append(database, report.at_s, _packed(report))
@@ -201,35 +236,11 @@ class Sharing:
         return Heard(position, tuple(found), meters)
 
 
-class _Names:
-    """Names of the judge's series in reports, made once each."""
-
-    def __init__(self) -> None:
-        self._salt = ""
-        self._known: dict[SeriesKey, tuple[SeriesSpec, str]] = {}
-
-    def of(self, judge: Judge, salt: str) -> dict[str, Watched]:
-        """What is watched now, by name."""
-        if salt != self._salt:
-            self._salt, self._known = salt, {}
-        return dict(self._watched(judge))
-
-    def name(self, key: SeriesKey) -> str:
-        """The name of a series that was watched when ``of`` was asked last."""
-        return self._known[key][1]
-
-    def _watched(self, judge: Judge) -> Iterator[tuple[str, Watched]]:
-        for key in judge.keys():  # noqa: SIM118 - a method
-            spec = judge.series(key).spec
-            known = self._known.get(key)
-            if known is None or known[0] is not spec:
-                known = self._known[key] = (spec, name_of(key, spec, self._salt))
-            yield known[1], Watched(key, spec.block_s, spec.lag_s)
-
-
-def _is_new(judge: Judge, block: KeyedBlock) -> bool:
+def _is_new(judge: Judge, block: KeyedBlock, now_s: float) -> bool:
+    """Neither judged already, nor of a clock that was ahead and was judged as what is over now."""
     try:
-        return block.record.number > judge.series(block.key).meter.block
+        series = judge.series(block.key)
+        return series.meter.block < block.record.number <= series.timeline.number_at(now_s + AHEAD_S)
     except UnknownSeriesError:  # another policy came into force meanwhile
         return False
 
@@ -242,9 +253,9 @@ def _newer_meters(database: Database, metered_s: float) -> EngineState | None:
 def _leave_meters(database: Database, state: EngineState) -> None:
     """For gateways that join; one of all that run does it. With it goes what nobody needs any more."""
     newest = reports.meters(database)
-    if newest is None or state.at_s - newest.at >= METERS_S:
+    if newest is None or abs(state.at_s - newest.at) >= METERS_S:  # or left by a clock that was ahead
         reports.put_meters(database, Meters(state.at_s, _packed(state)))
-    reports.forget(database, state.at_s - KEEP_S)
+    reports.forget(database, state.at_s, KEEP_S)
 
 
 def _packed(value: object) -> bytes:

@@ -74,6 +74,8 @@ class Conversations:
                 best = at
                 break
             age = cells[at + 1] >> 16
+            if age > now + FRESH_S:  # from before the clock was set back: it must not outlive those of now
+                age = 0
             if age < oldest:
                 best, oldest = at, age
         best += first * ENTRY

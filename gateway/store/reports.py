@@ -12,6 +12,10 @@ from sqlalchemy import Engine, delete, func, insert, select, update
 from gateway.store.tables import evidence_meters, evidence_order, evidence_reports
 
 READ_MOST = 2_000
+LATEST = 100
+"""Reports that say which clocks there are; each gateway writes one a second."""
+AHEAD_S = 60.0
+"""Meters from so far in the future were left by a clock that was wrong."""
 
 
 class Stored(NamedTuple):
@@ -56,9 +60,16 @@ def position_at(engine: Engine, at: float) -> int:
         return last
 
 
-def forget(engine: Engine, before: float) -> int:
-    """Delete the reports of before a moment; how many."""
+def forget(engine: Engine, now: float, keep_s: float) -> int:
+    """Delete what was reported longer ago than ``keep_s`` by the slowest clock that reports; how many.
+
+    By its own, a gateway whose clock is ahead would take from the others what they have not read yet.
+    """
+    last = select(evidence_order.c.position).scalar_subquery()
+    recent = select(func.min(evidence_reports.c.at)).where(evidence_reports.c.position > last - LATEST)
     with engine.begin() as connection:
+        slowest: float | None = connection.execute(recent).scalar()
+        before = min(now, now if slowest is None else slowest) - keep_s
         return connection.execute(delete(evidence_reports).where(evidence_reports.c.at < before)).rowcount
 
 
@@ -71,7 +82,7 @@ def put_meters(engine: Engine, meters: Meters) -> None:
         newest = connection.execute(select(evidence_meters.c.at)).scalar()
         if newest is None:
             connection.execute(insert(evidence_meters).values(id=1, **values))
-        elif newest < meters.at:
+        elif newest < meters.at or newest > meters.at + AHEAD_S:
             connection.execute(update(evidence_meters).values(**values))
 
 

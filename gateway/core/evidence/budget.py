@@ -84,6 +84,11 @@ class Ledger:
         """What must survive a restart."""
         return self._state
 
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set: the year is another one, what was granted in it stays granted."""
+        years = floor(now_s / YEAR_S) - floor(was_s / YEAR_S)
+        self._state = LedgerState(max(0, self._state.year + years), self._state.granted)
+
     def restore(self, state: LedgerState) -> None:
         """Continue from a stored state."""
         self._state = state

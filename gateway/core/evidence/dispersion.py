@@ -102,6 +102,11 @@ class Dispersion:
             return 0.0
         return float(((now.xy + past.xy) / pairs - x * y) / (spread_x * spread_y) ** 0.5)
 
+    def shift(self, blocks: int, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another; groups that are being filled end here."""
+        state, days = self._state, int(now_s // self.window_s) - int(was_s // self.window_s)
+        self._state = msgspec.structs.replace(state, window=state.window + days, last_block=state.last_block + blocks)
+
     def state(self) -> DispersionState:
         """What must survive a restart."""
         return self._state

@@ -147,10 +147,9 @@ class Judge:
         return in_time
 
     def absorb(self, key: SeriesKey, record: BlockRecord) -> bool:
-        """Add a whole block record to a series and its slices (which must use the same block length)."""
+        """Add a whole block record to a series and its slices (of the same block length)."""
         series = self.series(key)
-        in_time = series.absorb(record)
-        limit = series.spec.limit
+        in_time, limit = series.absorb(record), series.spec.limit
         for slice_series in self._slices_of(key):
             slice_series.absorb(
                 BlockRecord(
@@ -165,7 +164,7 @@ class Judge:
 
     def _slices_of(self, key: SeriesKey) -> list[Series]:
         keys = self._slices.get(key, ())
-        return [self._series[slice_key] for slice_key in keys if slice_key in self._series]
+        return [self._series[wide] for wide in keys if wide in self._series]
 
     def advance(self, now_s: float, observe: Callable[[SeriesKey, FedBlock], None] | None = None) -> list[SeriesTrip]:
         """Feed all blocks that are ripe at ``now_s``; returns the trips, to be answered by ``decide``.
@@ -255,6 +254,12 @@ class Judge:
     def lumps_granted(self, now_s: float) -> float:
         """The ledger: lumps of this year, at most half of the budget."""
         return self._ledger.granted_this_year(now_s)
+
+    def shift(self, was_s: float, now_s: float, *, meters: bool = True) -> None:
+        """The clock was set from one moment to another; see ``Series.shift``."""
+        self._ledger.shift(was_s, now_s if meters else was_s)
+        for series in self._series.values():
+            series.shift(was_s, now_s, meter=meters)
 
     def state(self) -> JudgeState:
         """Everything needed to continue identically."""

@@ -106,6 +106,14 @@ class ControlQuantile:
         self._fixed.append((block, value))
         return value
 
+    def shift(self, blocks: int) -> None:
+        """The clock was set by that many blocks."""
+        self._recent = {number + blocks: bins for number, bins in self._recent.items()}
+        self._put_together = {}
+        self._newest += blocks if self._newest != _NEVER else 0
+        fixed = [(number + blocks, threshold) for number, threshold in self._fixed]
+        self._fixed = deque(fixed, maxlen=self._fixed.maxlen)
+
     def state(self) -> QuantileState:
         """What must survive a restart. A group is forgotten as a whole, and counts for no block before its newest."""
         groups: dict[int, list[int]] = {}

@@ -28,6 +28,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
 
     ``held`` names the series whose blocks it still holds open longer than the time alone would, with the first of
     them; of every other series it has reported all that ended ``lag_s`` before ``at_s``. ``leaving``: it stops.
+    ``set_back``: its clock was, so what it has reported from there on was another time.
     """
 
     process: str
@@ -35,6 +36,20 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     blocks: tuple[tuple[str, BlockRecord], ...] = ()
     held: dict[str, int] = {}
     leaving: bool = False
+    set_back: bool = False
+
+    def shifted(self, watched: Mapping[str, "Watched"], was_s: float, now_s: float) -> "Report":
+        """The same by a clock that was set from one moment to another."""
+        moved = {name: one.blocks_between(was_s, now_s) for name, one in watched.items()}
+        return msgspec.structs.replace(
+            self,
+            at_s=self.at_s + now_s - was_s,
+            blocks=tuple(
+                (name, msgspec.structs.replace(record, number=record.number + moved.get(name, 0)))
+                for name, record in self.blocks
+            ),
+            held={name: first + moved.get(name, 0) for name, first in self.held.items()},
+        )
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -43,6 +58,10 @@ class Watched(msgspec.Struct, frozen=True):
     key: SeriesKey
     block_s: float
     lag_s: float
+
+    def blocks_between(self, was_s: float, now_s: float) -> int:
+        """By how many blocks a clock moves that is set from one moment to another."""
+        return block_number(now_s, self.block_s) - block_number(was_s, self.block_s)
 
 
 class _Waiting:
@@ -81,6 +100,8 @@ class Merger:
     def take(self, report: Report, watched: Mapping[str, Watched]) -> Iterator[KeyedBlock]:
         """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully."""
         self.now_s = max(self.now_s, report.at_s)
+        if report.set_back:
+            self._set_back(report, watched)
         for name, record in report.blocks:
             self._add(report.process, name, record)
         self._hear(report)
@@ -101,6 +122,27 @@ class Merger:
                 others[report.process] = others.get(report.process, 0) + 1
             if self._alive[process].leaving or max(others.values(), default=0) > GONE_REPORTS:
                 del self._alive[process], self._since[process]
+
+    def shift(self, watched: Mapping[str, Watched], was_s: float, now_s: float) -> None:
+        """The clock of the only process was set: nobody else has heard of its seconds."""
+        self.now_s += now_s - was_s
+        self._alive = {name: report.shifted(watched, was_s, now_s) for name, report in self._alive.items()}
+        for name, waiting in self._waiting.items():
+            moved = watched[name].blocks_between(was_s, now_s) if name in watched else 0
+            waiting.blocks = {number + moved: block for number, block in waiting.blocks.items()}
+            waiting.reported_by = {number + moved: by for number, by in waiting.reported_by.items()}
+            waiting.through += moved
+            waiting.touched_s += now_s - was_s
+
+    def _set_back(self, report: Report, watched: Mapping[str, Watched]) -> None:
+        """What it will report of blocks that it has reported already is no second word: other requests."""
+        for name, waiting in self._waiting.items():
+            if (one := watched.get(name)) is None:
+                continue
+            again = block_number(report.at_s - one.lag_s, one.block_s)
+            for number, by in waiting.reported_by.items():
+                if number >= again:
+                    by.discard(report.process)
 
     def _add(self, process: str, name: str, record: BlockRecord) -> None:
         waiting = self._waiting.setdefault(name, _Waiting())

@@ -137,6 +137,14 @@ class Meter:
         self.block = max(self.block, block)
         self.end_s = max(self.end_s, end_s)
 
+    def shift(self, blocks: int, block_s: float) -> None:
+        """The clock was set by that many blocks: no drip for time that did not pass, none twice for time that did."""
+        self.block += blocks if self.block != NEVER_FED else 0
+        self.end_s += blocks * block_s
+        self._lumps = [Lump(lump.block + blocks, lump.amount) for lump in self._lumps]
+        if self.last_trip_s is not None:
+            self.last_trip_s += blocks * block_s
+
     def state(self) -> MeterState:
         """Everything needed to continue identically."""
         return MeterState(

@@ -11,7 +11,7 @@ from gateway.core.evidence.blocks import BAD, BASELINE, CANDIDATE, GOOD, ONLY_LA
 from gateway.core.evidence.dispersion import Dispersion
 from gateway.core.evidence.feeds import log_factors
 from gateway.core.evidence.intervals import Interval, MeanInterval, rate_interval
-from gateway.core.evidence.meter import Meter
+from gateway.core.evidence.meter import NEVER_FED, Meter
 from gateway.core.evidence.promotion import Evidence
 from gateway.core.evidence.readings import Form, Reading, read_block, rungs_of
 from gateway.core.evidence.timeline import Timeline
@@ -183,6 +183,20 @@ class Series:
         self.timeline.skip_before(number)
         self.meter.empty(number - 1, number * self.spec.block_s)
         self.start_stage(at_s, keep_evidence=False)
+
+    def shift(self, was_s: float, now_s: float, *, meter: bool = True) -> None:
+        """The clock was set from one moment to another, at one: everything goes on as if it had always been that.
+
+        Without ``meter`` only what is collected here moves along: the meter counts in seconds of several clocks.
+        """
+        blocks = self.timeline.shift(was_s, now_s)
+        if not meter and self.meter.block != NEVER_FED:
+            return
+        self.meter.shift(blocks, self.spec.block_s)
+        self.stage_s += now_s - was_s
+        self.stage_block += blocks
+        if self.dispersion is not None:
+            self.dispersion.shift(blocks, was_s, now_s)
 
     def state(self) -> SeriesState:
         """Everything needed to continue identically."""

@@ -107,6 +107,12 @@ class SessionVotes:
         for conversation in over:
             yield _vote(conversation, self._open.pop(conversation))
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set by that much."""
+        for turns in self._open.values():
+            turns.started_s += seconds
+            turns.last_s += seconds
+
     def state(self, every: int = 1) -> tuple[OpenConversation, ...]:
         """What must survive a restart, in the order of last turns; of every so-many'th conversation, by its name."""
         return tuple(

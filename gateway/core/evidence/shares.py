@@ -61,6 +61,10 @@ class FirstFailures:
             del self._failed[next(iter(self._failed))]
         return first
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set by that much."""
+        self._failed = {name: seen_s + seconds for name, seen_s in self._failed.items()}
+
     def state(self, every: int = 1) -> tuple[tuple[str, float], ...]:
         """What must survive a restart, oldest sign of life first; of every so-many'th conversation, by its name."""
         return tuple((str(name), seen_s) for name, seen_s in self._failed.items() if is_kept(str(name), every))

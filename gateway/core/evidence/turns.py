@@ -59,6 +59,10 @@ class Turns:
             return None
         return max(1.0, self._requests / max(self._conversations, 1))
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set by that much."""
+        self._open = {name: (last_s + seconds, number) for name, (last_s, number) in self._open.items()}
+
     def state(self) -> TurnsState:
         """What must survive a restart."""
         return TurnsState(max(self._requests, self._conversations, 0), max(self._conversations, 0))

@@ -59,6 +59,12 @@ class Brake:
         blame = "their baselines suffer too: an incident of the platform" if platform else "their baselines are calm"
         return Assessment(many, platform, f"{len(buckets)} of {running} buckets tripped within a minute; {blame}")
 
+    def shift(self, seconds: float) -> None:
+        """The clock was set by that much."""
+        self._trips = deque(msgspec.structs.replace(trip, at_s=trip.at_s + seconds) for trip in self._trips)
+        if self.engaged_s is not None:
+            self.engaged_s += seconds
+
     def over(self, now_s: float) -> bool:
         """Whether it was on and has been calm for long enough; asking releases it."""
         if self.engaged_s is None or now_s - self.engaged_s < CALM_S:

@@ -161,6 +161,15 @@ def test_feedback_on_nothing_is_given_up_after_a_while() -> None:
     assert heard.kept == []
 
 
+def test_feedback_of_a_clock_that_was_ahead_holds_up_no_other() -> None:
+    """What was said in the future is given up, or all that comes behind it would wait until then."""
+    heard = Heard()
+    heard.says("ahead", at=AT + 7_200)
+    heard.says("never")
+    heard.answers("later", at=AT + WAIT_S + 1)
+    assert heard.ignored == {"unknown_request": 2}
+
+
 def test_memory_of_answers_is_bounded() -> None:
     """The oldest are forgotten."""
     heard = Heard(most=3)

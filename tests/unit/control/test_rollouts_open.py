@@ -1,6 +1,7 @@
 """What is open survives a restart or a reload at any moment, but for what came since it was stored."""
 
 import random
+import re
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -13,7 +14,7 @@ from gateway.control.rollouts_open import CONVERSATIONS_MOST, OpenState, thinned
 from gateway.control.rollouts_values import EngineState
 from gateway.control.scoring import Scored
 from gateway.core.consequence import Consequence, Kind, Subject
-from gateway.core.evidence import Budget
+from gateway.core.evidence import Budget, SeriesKey
 from gateway.core.rollout import EventKind, State
 from gateway.model.messages import Start, Starts
 from gateway.model.outcome import Attempt, Outcome
@@ -34,10 +35,13 @@ SECONDS = 150
 Event = Callable[[Engine, float], None]
 
 
-def policy(limit: str = "20%") -> Table:
+def policy(limit: str = "20%", *, margins: bool = True) -> Table:
     stages = "[{weight: 50%, at_least: {requests: 100000}}]"
     names = "errors, json, words, ttft, tpot"
-    return rollout_policy(guards=GUARDS.replace("LIMIT", limit), names=names, stages=stages)
+    guards = GUARDS.replace("LIMIT", limit)
+    return rollout_policy(
+        guards=guards if margins else re.sub(" margin_to_baseline: .%,", "", guards), names=names, stages=stages
+    )
 
 
 TABLE, RELOADED = policy(), policy("30%")
@@ -107,9 +111,10 @@ class Control:
         reloads: Collection[int] = (),
         unseen: Collection[int] = (),
         until: int = SECONDS + 80,
+        table: Table = TABLE,
     ) -> None:
         self.moves: list[str] = []
-        self.table = TABLE
+        self.table = table
         self.engine = self._made(START_S)
         self.engine.restore([], None, START_S)
         lost = set(unseen)
@@ -141,6 +146,7 @@ class Control:
         self.engine.restore(standings, state, now_s)
 
     def _turn(self, now_s: float) -> None:
+        self.turned_s = now_s
         for proposal in [*self.engine.restage(now_s), *self.engine.turn(now_s)]:
             self.engine.accept(proposal)
             if proposal.event.kind is not EventKind.RELOADED:
@@ -214,6 +220,21 @@ def test_what_an_earlier_release_stored_still_loads() -> None:
     rig.engine.restore(standings, old, rig.now_s)
     rig.second()
     assert rig.at(State.STEPPING)
+
+
+def test_what_another_gateway_left_of_a_stage_before_passes_for_none_of_this_one() -> None:
+    """However well this one knows which stage its own meters spoke of."""
+    rig = EngineRig(rollout_policy())
+    rig.until(lambda: rig.at(State.STEPPING))
+    for _ in range(10):
+        rig.second()
+    rig.restart()
+    run = next(iter(rig.engine.runs.values()))
+    json = SeriesKey("json", BUCKET, "int4")
+    assert rig.engine.judge.series(json).evidence.number > 0
+    older = msgspec.structs.replace(rig.engine.state(rig.now_s), at_s=run.standing.stage_since_s - 10)
+    rig.engine.take_over(older, rig.now_s)
+    assert rig.engine.judge.series(json).evidence.number == 0
 
 
 @pytest.mark.parametrize(("conversations", "every"), [(0, 1), (CONVERSATIONS_MOST, 1), (CONVERSATIONS_MOST + 1, 2)])

@@ -26,6 +26,7 @@ from tests.unit.control.rollout_rig import START_S, EngineRig, World, inspection
 from tests.unit.control.rollout_served import BUCKET, OVERSIGHT
 
 TABLE = rollout_policy()
+NEVER_PASSED = rollout_policy(stages="[{weight: 50%, at_least: {requests: 100000}}]")
 JSON = SeriesKey("json", BUCKET, "int4")
 
 
@@ -70,6 +71,7 @@ class Fleet:
         self.database: Database | None = open_engine(url_of(None, folder))
         upgrade(self.database)
         self.away: set[int] = set()
+        self.ahead_s = dict.fromkeys(range(number), 0.0)  # by how much each one's clock is
         self.services = [self.start(index) for index in range(number)]
 
     def start(self, index: int) -> RolloutService:
@@ -87,7 +89,8 @@ class Fleet:
             broadcast=lambda _: None,
             surroundings=World(),
             webhooks=webhooks,
-            wall=lambda: self.now_s,
+            wall=lambda: self.now_s + self.ahead_s.get(index, 0.0),
+            monotonic=lambda: self.now_s,
         )
         service.sharing = Sharing(database, service.keeper.name(), always=True)
         service.apply(TABLE, OVERSIGHT, {"int4": "r-a", "bf16": "r-b"})
@@ -98,7 +101,10 @@ class Fleet:
         """A second of traffic, spread over the controls, and a turn of each."""
         which = share or (lambda number: number % len(self.services))
         for index, service in enumerate(self.services):
-            take(service, [one for number, one in enumerate(batch) if which(number) == index], self.now_s)
+            at_s = self.now_s + self.ahead_s.get(index, 0.0)
+            service.clock()
+            own = [one for number, one in enumerate(batch) if which(number) == index]
+            take(service, [one._replace(outcome=msgspec.structs.replace(one.outcome, at=at_s)) for one in own], at_s)
         self.now_s += 1.0
         for service in self.services:
             await service.turn()
@@ -254,6 +260,52 @@ async def test_a_killed_control_finds_its_open_blocks_and_says_nothing_twice(
         counted[kills] = [one.evidence.number for one in found]
     assert counted[False][0] > 300
     assert counted[True] == counted[False] == [counted[False][0]] * 2
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("ahead_s", [3_600.0, 300.0])
+async def test_a_clock_that_was_ahead_and_is_set_back_hides_nothing(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, number: int, ahead_s: float
+) -> None:
+    """The last one's was. Alone on the database it goes on at once; beside others nothing it says is taken for said."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    found, traffic = fleet(number), Traffic()
+    await found.begun(traffic)
+    found.ahead_s[number - 1] = ahead_s
+    for _ in range(40):
+        await found.second(traffic.second(found.now_s))
+    found.ahead_s[number - 1] = 0.0
+    counted = found.services[0].engine.judge.series(JSON).evidence.number
+    for _ in range(40):
+        await found.second(traffic.second(found.now_s))
+    await found.idle(15)
+    series = [service.engine.judge.series(JSON) for service in found.services]
+    assert len({one.evidence.number for one in series}) == 1
+    assert series[0].evidence.number - counted >= 40 * 10 - 10, "but for what was on its way"
+    assert series[0].evidence.number <= 80 * 10, "and nothing twice"
+    traffic.every_bad = 1
+    assert await found.until(State.ROLLED_BACK, traffic) < 20
+
+
+async def test_a_restart_after_the_clock_was_set_back_counts_nothing_twice(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on the database lies in the future of the meters, and is in them."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    found, traffic = fleet(1), Traffic()
+    found.ahead_s[0] = 3_600.0
+    await found.begun(traffic)
+    for _ in range(40):
+        await found.second(traffic.second(found.now_s))
+    await found.services[0].stop()
+    counted = found.services[0].engine.judge.series(JSON).evidence.number
+    found.ahead_s[0] = 0.0
+    found.services[0] = found.start(0)
+    await found.idle(15)
+    assert counted >= 390
+    assert found.services[0].engine.judge.series(JSON).evidence.number == 40 * 10
+    traffic.every_bad = 1
+    assert await found.until(State.ROLLED_BACK, traffic) < 20
 
 
 async def test_who_leaves_is_not_waited_for_at_all(fleet: Callable[[int], Fleet]) -> None:
@@ -441,3 +493,19 @@ async def test_reports_of_another_version_are_passed_over(fleet: Callable[[int],
     await found.second(traffic.second(found.now_s))
     await found.idle(3)
     assert not found.services[0].sharing.alone
+
+
+async def test_a_clock_that_is_set_while_the_database_is_away_judges_nothing_twice(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was judged alone is taken back, moved along, and judged again."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    found, traffic = fleet(1), Traffic()
+    await found.begun(traffic)
+    for second in range(40):
+        found.away = {0} if 5 <= second < 35 else set()
+        found.ahead_s[0] = 3_600.0 if second >= 20 else 0.0
+        await found.second(traffic.second(found.now_s))
+    await found.idle(15)
+    (run,) = found.services[0].engine.runs.values()
+    assert 40 * 10 - 10 <= run.judge.series(JSON).evidence.number <= 40 * 10

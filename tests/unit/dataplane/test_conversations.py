@@ -73,3 +73,15 @@ def test_a_full_table_loses_old_entries_and_never_answers_wrong(tmp_path: Path) 
     assert all(memory in (None, Memory(index % 7, index % 32)) for index, memory in found)
     assert sum(memory is not None for _, memory in found) > 900
     table.close()
+
+
+def test_turns_of_a_clock_that_was_ahead_do_not_push_out_those_of_now(tmp_path: Path) -> None:
+    """They looked like the newest of all, so that conversations took each other's last slot until time caught up."""
+    table = Conversations(tmp_path / "c")
+    alike = [b"12" + bytes([number] * 6) for number in range(8)]  # of one slot
+    for digest in alike[:4]:
+        table.put(digest, "m", 1, 4, 8_000.0)
+    for digest in alike[4:]:
+        table.put(digest, "m", 2, 4, 1_000.0)
+    assert [table.get(digest, "m", 1_001.0) for digest in alike[4:]] == [Memory(2, 4)] * 4
+    table.close()

@@ -66,14 +66,26 @@ def test_who_joins_begins_at_a_moment(engine: Engine) -> None:
     assert [reports.position_at(engine, at) for at in (0.0, 20.0, 25.0, 31.0)] == [0, 1, 2, 3]
 
 
-def test_old_reports_are_forgotten_and_positions_go_on(engine: Engine) -> None:
+def test_old_reports_are_forgotten_and_positions_go_on(engine: Engine, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """A position is never given twice."""
+    monkeypatch.setattr(reports, "LATEST", 1)
     for at in (10.0, 20.0):
         reports.append(engine, at, b"x")
-    assert reports.forget(engine, 15.0) == 1
+    assert reports.forget(engine, 20.0, 5.0) == 1
     assert [one.position for one in reports.read(engine, 0)] == [2]
-    assert reports.forget(engine, 99.0) == 1
     assert reports.append(engine, 30.0, b"y") == 3
+    assert reports.forget(engine, 99.0, 5.0) == 1, "of the latest one nothing is known to be over"
+    assert reports.append(engine, 31.0, b"y") == 4
+
+
+def test_a_clock_that_is_ahead_takes_nothing_from_the_others(engine: Engine) -> None:
+    """What is old by its own time may be unread by those whose clocks are right; and its meters give way to theirs."""
+    for at in (10.0, 3_700.0, 11.0, 3_701.0):
+        reports.append(engine, at, b"x")
+    assert reports.forget(engine, 3_701.0, 1_800.0) == 0
+    reports.put_meters(engine, Meters(3_701.0, b"ahead"))
+    reports.put_meters(engine, Meters(12.0, b"right"))
+    assert reports.meters(engine) == Meters(12.0, b"right")
 
 
 def test_the_newest_meters_are_kept_for_who_joins(engine: Engine) -> None:

@@ -1,0 +1,126 @@
+"""The wall clock of evidence, which somebody may set: by minutes at a machine's start, by hours by mistake.
+
+Owns how a step is noticed (the wall clock and a monotonic one disagree about the time between two looks), and what a
+moment that was stamped before it is called now. Everything that holds moments moves along with a step, so that a clock
+that was ahead blinds nobody until time catches up, and none makes a stage look older than it is. Without the steps,
+evidence is by the wall clock, because workers, records and other gateways are. Owned by the engine and the service.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from gateway.core.evidence import JudgeState
+from gateway.core.evidence.meter import NEVER_FED
+from gateway.core.rollout import Standing
+
+STEP_S = 2.0
+"""Less is a clock that is being adjusted, as they all are."""
+AHEAD_S = 60.0
+"""By how much other gateways' clocks may be ahead and still be believed."""
+STAMPED_S = 3_600.0
+"""How long after a step outcomes come that were stamped before it; nothing waits longer for them."""
+_LOOK_S = 0.1
+_LOOKS = 3
+
+_log = structlog.get_logger("control.rollouts_clock")
+
+
+def believed(at_s: float, now_s: float) -> float:
+    """A moment that another gateway tells; now, if it lies so far in the future that its clock was wrong."""
+    return at_s if at_s <= now_s + AHEAD_S else now_s
+
+
+def fed_until(state: JudgeState) -> float:
+    """Up to which moment, by the clock of then, any of its meters has judged; 0 = none has."""
+    meters = (kept.series.meter for kept in state.series)
+    return max((meter.end_s for meter in meters if meter.block != NEVER_FED), default=0.0)
+
+
+class Clock:
+    """The wall clock; ``stepped`` is told of a step, from which moment to which, before anybody sees the new time."""
+
+    def __init__(
+        self, wall: Callable[[], float], monotonic: Callable[[], float], stepped: Callable[[float, float], None]
+    ) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._stepped = stepped
+        self._seen: tuple[float, float] | None = None
+
+    def __call__(self) -> float:
+        """Seconds since the epoch, as the wall clock says."""
+        wall_s, ticks_s = self._look()
+        seen, self._seen = self._seen, (wall_s, ticks_s)
+        if seen is not None:
+            was_s = seen[0] + ticks_s - seen[1]
+            if abs(wall_s - was_s) >= STEP_S:
+                _log.warning("clock_stepped", by_s=round(wall_s - was_s, 3))
+                self._stepped(was_s, wall_s)
+        return wall_s
+
+    def _look(self) -> tuple[float, float]:
+        """Both clocks at one moment: a process that is stopped between two looks at them saw no step."""
+        for _ in range(_LOOKS):
+            before_s, wall_s, after_s = self._monotonic(), self._wall(), self._monotonic()
+            if after_s - before_s < _LOOK_S:
+                break
+        return wall_s, after_s
+
+
+class Stamps:
+    """What was stamped by the clock before its last step, in terms of the clock of now."""
+
+    def __init__(self) -> None:
+        self._step: tuple[float, float] | None = None
+        self._now_s = 0.0
+
+    def stepped(self, was_s: float, now_s: float) -> None:
+        """The clock was set."""
+        self._step, self._now_s = (was_s, now_s), now_s
+
+    def see(self, now_s: float) -> None:
+        """The clock shows that."""
+        self._now_s = now_s
+        if self._step is not None and now_s - self._step[1] > STAMPED_S:
+            self._step = None
+
+    @property
+    def settled(self) -> bool:
+        """Nothing can come that was stamped before a step."""
+        return self._step is None
+
+    def moment(self, at_s: float) -> float:
+        """When it was: after a step ahead whatever lies before it, after a step back what would be the future."""
+        if self._step is None:
+            return at_s
+        was_s, now_s = self._step
+        before = at_s < now_s if was_s < now_s else at_s > self._now_s + STEP_S
+        return at_s + now_s - was_s if before else at_s
+
+
+class Since:
+    """Since when a standing holds and its stage runs, by the clock of now: what is stored of it stays what it was.
+
+    What lies in the future, by another gateway's clock or by this one before a restart, began when it was first seen.
+    """
+
+    def __init__(self) -> None:
+        self._said = (0.0, 0.0)
+        self._moved = [0.0, 0.0]
+
+    def of(self, standing: Standing, now_s: float) -> tuple[float, float]:
+        """The state's beginning, and the stage's."""
+        said = (standing.since_s, standing.stage_since_s)
+        for which, moment_s in enumerate(said):
+            if moment_s != self._said[which]:
+                self._moved[which] = 0.0
+            if moment_s + self._moved[which] > now_s + STEP_S:
+                self._moved[which] = now_s - moment_s
+        self._said = said
+        return said[0] + self._moved[0], said[1] + self._moved[1]
+
+    def shift(self, standing: Standing, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        self.of(standing, was_s)
+        self._moved = [moved_s + now_s - was_s for moved_s in self._moved]
