@@ -93,10 +93,15 @@ def told_error(error: dict[str, object]) -> tuple[int, bytes]:
 
 
 def broken_event(api: Api, message: str) -> bytes:
-    """What a stream that breaks off after output says last."""
-    event = b"data: %b\n\n" % error_body(502, "upstream_truncated", message)
+    """What a stream that breaks off after output says last. Clients of the Messages and Responses APIs go by an event's
+    name and type, and pass over one that has neither: to them the answer would just end."""
+    body = error_body(502, "upstream_truncated", message)
     if api is Api.MESSAGES:
-        return b"event: error\n" + event
+        return b'event: error\ndata: {"type":"error",%b\n\n' % body[1:]
+    if api is Api.RESPONSES:
+        flat = orjson.dumps({"type": "error", "code": "upstream_truncated", "message": message, "param": None})
+        return b"event: error\ndata: %b,%b\n\n" % (flat[:-1], body[1:])
+    event = b"data: %b\n\n" % body
     return event + DONE if api in ENDS_WITH_DONE else event
 
 

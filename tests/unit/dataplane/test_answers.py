@@ -1,10 +1,13 @@
 """Fields that cross the gateway, in both directions, and the bytes of its own errors."""
 
+import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.dataplane.answers import clean, error_fields, fields_to_client, fields_to_pool
+from gateway.dataplane.answers import broken_event, clean, error_fields, fields_to_client, fields_to_pool
 from gateway.errors import ApiError
+from gateway.model.enums import Api
 
 NAMES = st.sampled_from([b"x-a", b"authorization", b"cookie", b"te", b"x-quantgate-task", b"accept", b"x-api-key"])
 
@@ -61,3 +64,16 @@ def test_header_values_cannot_be_split() -> None:
     assert clean("a\r\nSet-Cookie: x\u20ac") == b"a??Set-Cookie: x?"
     error = ApiError(429, "c", "m", headers=(("Retry-After", "1\r\nX: y"),))
     assert error_fields(error) == b"Content-Type: application/json\r\nRetry-After: 1??X: y\r\n"
+
+
+@pytest.mark.parametrize("api", [api for api in Api if api is not Api.MODELS])
+def test_the_event_of_a_stream_that_breaks(api: Api) -> None:
+    """OpenAI's object everywhere; where clients go by an event's name and type it has those of that API too."""
+    raw = broken_event(api, 'it "broke"')
+    head, _, data = raw.partition(b"data: ")
+    event = orjson.loads(data.partition(b"\n\n")[0])
+    assert (event["error"]["code"], event["error"]["message"]) == ("upstream_truncated", 'it "broke"')
+    typed = api in (Api.MESSAGES, Api.RESPONSES)
+    assert (head, event.get("type")) == ((b"event: error\n", "error") if typed else (b"", None))
+    assert ("message" in event) is (api is Api.RESPONSES)
+    assert raw.endswith(b"data: [DONE]\n\n") is (api in (Api.CHAT, Api.COMPLETIONS))
