@@ -153,8 +153,10 @@ class RequestReader:
             raise ApiError(414, "uri_too_long", f"The request target is longer than {limit} bytes.", close=True)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One field, as it came."""
-        self._headers.append((name.lower(), value))
+        """One field, as it came. Those behind the body (trailers) are dropped: taken for the head's they would pass by
+        whatever a front made of that (RFC 9110 §6.5.1)."""
+        if not self.in_body:
+            self._headers.append((name.lower(), value))
         self._head_bytes += len(name) + len(value) + 4
         limits = self._limits
         if self._head_bytes > limits.max_head_bytes or len(self._headers) > limits.max_headers:

@@ -271,6 +271,17 @@ def test_b60_hop_by_hop_from_the_pool(lane: Lane) -> None:
     assert reply.body == c("a") + FIN + DONE
 
 
+def test_trailers_stop_at_the_gateway(lane: Lane) -> None:
+    """Fields behind a chunked body are not taken for the head's, by whatever a front has checked of that."""
+    plain = json.dumps(r0(lane.model)).encode()
+    headers = [("Transfer-Encoding", "chunked"), ("Trailer", "X-Late"), ("Content-Type", "application/json")]
+    with lane.gateway.connect() as client:
+        client.send(request_bytes(b"", headers=headers))
+        client.send(b"%x;ext=1\r\n%b\r\n0\r\nX-Late: 1\r\nContent-Encoding: gzip\r\n\r\n" % (len(plain), plain))
+        assert client.reply().status == 200
+    assert lane.first.received[0].header("x-late") is None
+
+
 def test_request_ids_are_unique_whatever_clients_say(lane: Lane) -> None:
     """Runtimes know requests by this id, and two in flight under one harm each other: it holds the client's, to be
     found in the runtime's log, and ours."""

@@ -38,6 +38,20 @@ def test_any_cutting_gives_the_same_requests(sizes: list[int]) -> None:
     assert not subject.partial
 
 
+def test_trailers_are_no_headers() -> None:
+    """What comes behind a body says nothing of the request: no key, no second host; but it counts against the limit."""
+    subject, got = reader()
+    head = (
+        b"POST / HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+    )
+    subject.feed(head + b"Authorization: Bearer b\r\nHost: other\r\nX-Quantgate-Task: code\r\n\r\n")
+    subject.feed(head + b"\r\n")
+    assert [request.headers for request in got] == [[(b"host", b"g"), (b"authorization", b"Bearer a")]] * 2
+    with pytest.raises(ApiError) as refused:
+        subject.feed(head + b"X: 1\r\n" * 20_000)
+    assert refused.value.status == 431
+
+
 @pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False)])
 @pytest.mark.parametrize("chunked", [True, False])
 def test_the_body_limit_is_exact(size: int, fits: bool, chunked: bool) -> None:
