@@ -120,7 +120,7 @@ class Engine:
         """
         self._intake.stamps.stepped(was_s, now_s)
         self.judge.shift(was_s, now_s, meters=meters)
-        self.brake.shift(now_s - was_s)
+        self.brake.shift(was_s, now_s)
         self.metered_s += now_s - was_s
         for run in self.runs.values():
             run.shift(was_s, now_s)

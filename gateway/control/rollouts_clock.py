@@ -12,6 +12,7 @@ import structlog
 
 from gateway.core.evidence import JudgeState
 from gateway.core.evidence.meter import NEVER_FED
+from gateway.core.evidence.setting import moved
 from gateway.core.rollout import Standing
 
 STEP_S = 2.0
@@ -122,5 +123,5 @@ class Since:
 
     def shift(self, standing: Standing, was_s: float, now_s: float) -> None:
         """The clock was set from one moment to another."""
-        self.of(standing, was_s)
-        self._moved = [moved_s + now_s - was_s for moved_s in self._moved]
+        known = self.of(standing, was_s)
+        self._moved = [moved(at_s, was_s, now_s) - said_s for at_s, said_s in zip(known, self._said, strict=True)]

@@ -203,8 +203,8 @@ class BucketFeed:
 
     def shift(self, was_s: float, now_s: float) -> None:
         """The clock was set from one moment to another: what is open moves along."""
-        self.turns.shift(now_s - was_s)
-        self._shares.shift(now_s - was_s)
+        self.turns.shift(was_s, now_s)
+        self._shares.shift(was_s, now_s)
         self._sessions.shift(was_s, now_s)
         for latencies in (self._latencies, self._pairs.latencies):
             latencies.shift(was_s, now_s)

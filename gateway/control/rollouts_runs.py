@@ -32,6 +32,7 @@ from gateway.core.evidence import (
     suspicion_of,
 )
 from gateway.core.evidence.promotion import ALPHA, CALM_BELOW, alpha_after_reentries
+from gateway.core.evidence.setting import moved
 from gateway.core.rollout import Cause, Standing, StartStage, State, stage_begun
 from gateway.model.proving import Guard, Rollout, Stage
 
@@ -67,8 +68,7 @@ class Run:
         self.standing = standing
         self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
         self.feed.shadowing = standing.below is State.SHADOWING
-        self.incident_s = 0.0
-        self.stored_stage_s = 0.0
+        self.incident_s = self.stored_stage_s = 0.0
         self._since = Since()
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge
@@ -216,7 +216,7 @@ class Run:
     def shift(self, was_s: float, now_s: float) -> None:
         """The clock was set from one moment to another: all that is no series' moves along."""
         self._since.shift(self.standing, was_s, now_s)
-        self.incident_s += now_s - was_s
+        self.incident_s = moved(self.incident_s, was_s, now_s)
         self.feed.shift(was_s, now_s)
 
     def continue_from(self, before: "Run") -> None:

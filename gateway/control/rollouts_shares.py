@@ -36,10 +36,10 @@ class Shares:
         lane = CANDIDATE if pool == self._candidate else BASELINE
         self._booking.count(one.name, self._candidate, second, BAD if bad else GOOD, lane=lane)
 
-    def shift(self, seconds: float) -> None:
-        """The clock was set by that much."""
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
         for first in self._first.values():
-            first.shift(seconds)
+            first.shift(was_s, now_s)
 
     def state(self, every: int = 1) -> dict[str, Failed]:
         """What must survive a restart, of every so-many'th conversation."""

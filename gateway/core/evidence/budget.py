@@ -9,6 +9,8 @@ from math import floor
 
 import msgspec
 
+from gateway.core.evidence.setting import moved
+
 YEAR_S = 365.25 * 86_400.0
 
 STAGE_LUMP = 1e-5
@@ -86,8 +88,8 @@ class Ledger:
 
     def shift(self, was_s: float, now_s: float) -> None:
         """The clock was set: the year is another one, what was granted in it stays granted."""
-        years = floor(now_s / YEAR_S) - floor(was_s / YEAR_S)
-        self._state = LedgerState(max(0, self._state.year + years), self._state.granted)
+        year = moved(self._state.year, floor(was_s / YEAR_S), floor(now_s / YEAR_S))
+        self._state = LedgerState(year, self._state.granted)
 
     def restore(self, state: LedgerState) -> None:
         """Continue from a stored state."""

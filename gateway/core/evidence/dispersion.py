@@ -8,6 +8,8 @@ not know limits.
 
 import msgspec
 
+from gateway.core.evidence.setting import moved
+
 LEVELS = 11
 """Block spans 1, 2, 4 … 1,024: dependence may be longer than a block (conversations of minutes over blocks of 10 s)."""
 LEAST_GROUPS = 100
@@ -102,10 +104,11 @@ class Dispersion:
             return 0.0
         return float(((now.xy + past.xy) / pairs - x * y) / (spread_x * spread_y) ** 0.5)
 
-    def shift(self, blocks: int, was_s: float, now_s: float) -> None:
-        """The clock was set from one moment to another; groups that are being filled end here."""
-        state, days = self._state, int(now_s // self.window_s) - int(was_s // self.window_s)
-        self._state = msgspec.structs.replace(state, window=state.window + days, last_block=state.last_block + blocks)
+    def shift(self, was: int, now: int, block_s: float) -> None:
+        """The clock was set from one block to another; groups that are being filled end here."""
+        state, days = self._state, (int(was * block_s // self.window_s), int(now * block_s // self.window_s))
+        window, last_block = moved(state.window, *days), moved(state.last_block, was, now)
+        self._state = msgspec.structs.replace(state, window=window, last_block=last_block)
 
     def state(self) -> DispersionState:
         """What must survive a restart."""

@@ -13,6 +13,8 @@ from math import exp, log10
 
 import msgspec
 
+from gateway.core.evidence.setting import moved
+
 TRIP_AT = 1.0
 OVERFLOW_LOG = 700.0
 """exp(709) is the largest double; stakes are below 1 before a step, so a clamp at 700 keeps six of them summable."""
@@ -137,13 +139,15 @@ class Meter:
         self.block = max(self.block, block)
         self.end_s = max(self.end_s, end_s)
 
-    def shift(self, blocks: int, block_s: float) -> None:
-        """The clock was set by that many blocks: no drip for time that did not pass, none twice for time that did."""
-        self.block += blocks if self.block != NEVER_FED else 0
-        self.end_s += blocks * block_s
-        self._lumps = [Lump(lump.block + blocks, lump.amount) for lump in self._lumps]
+    def shift(self, was: int, now: int, block_s: float) -> None:
+        """The clock was set from one block to another: no drip for time that did not pass, none twice for what did."""
+        end_s = moved(self.end_s, (was + 1) * block_s, (now + 1) * block_s)
+        if end_s != self.end_s:
+            self.block += now - was if self.block != NEVER_FED else 0
+            self.end_s = end_s
+        self._lumps = [Lump(moved(lump.block, was, now), lump.amount) for lump in self._lumps]
         if self.last_trip_s is not None:
-            self.last_trip_s += blocks * block_s
+            self.last_trip_s = moved(self.last_trip_s, was * block_s, now * block_s)
 
     def state(self) -> MeterState:
         """Everything needed to continue identically."""

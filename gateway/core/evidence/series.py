@@ -14,6 +14,7 @@ from gateway.core.evidence.intervals import Interval, MeanInterval, rate_interva
 from gateway.core.evidence.meter import NEVER_FED, Meter
 from gateway.core.evidence.promotion import Evidence
 from gateway.core.evidence.readings import Form, Reading, read_block, rungs_of
+from gateway.core.evidence.setting import moved
 from gateway.core.evidence.timeline import Timeline
 from gateway.core.evidence.values import FedBlock, SeriesSpec, SeriesState, Trip, recut
 
@@ -189,14 +190,15 @@ class Series:
 
         Without ``meter`` only what is collected here moves along: the meter counts in seconds of several clocks.
         """
-        blocks = self.timeline.shift(was_s, now_s)
+        was, now = self.timeline.number_at(was_s), self.timeline.number_at(now_s)
+        self.timeline.shift(was_s, now_s)
+        self.stage_s = moved(self.stage_s, was_s, now_s)
         if not meter and self.meter.block != NEVER_FED:
             return
-        self.meter.shift(blocks, self.spec.block_s)
-        self.stage_s += now_s - was_s
-        self.stage_block += blocks
+        self.meter.shift(was, now, self.spec.block_s)
+        self.stage_block = moved(self.stage_block, was, now)
         if self.dispersion is not None:
-            self.dispersion.shift(blocks, was_s, now_s)
+            self.dispersion.shift(was, now, self.spec.block_s)
 
     def state(self) -> SeriesState:
         """Everything needed to continue identically."""

@@ -8,6 +8,7 @@ sees the conversations.
 
 from collections.abc import Hashable, Iterable
 
+from gateway.core.evidence.setting import moved
 from gateway.core.evidence.turns import is_kept
 
 
@@ -61,9 +62,9 @@ class FirstFailures:
             del self._failed[next(iter(self._failed))]
         return first
 
-    def shift(self, seconds: float) -> None:
-        """The clock was set by that much."""
-        self._failed = {name: seen_s + seconds for name, seen_s in self._failed.items()}
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        self._failed = {name: moved(seen_s, was_s, now_s) for name, seen_s in self._failed.items()}
 
     def state(self, every: int = 1) -> tuple[tuple[str, float], ...]:
         """What must survive a restart, oldest sign of life first; of every so-many'th conversation, by its name."""

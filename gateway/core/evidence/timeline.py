@@ -106,15 +106,11 @@ class Timeline:
         self.pending = {kept: block for kept, block in self.pending.items() if kept >= number}
         self.next_block = max(self.next_block, number)
 
-    def shift(self, was_s: float, now_s: float) -> int:
-        """The clock was set from one moment to another: what is open and what is closed moves along, by whole blocks.
-
-        Returns by how many.
-        """
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another: what is open and what is closed moves along by whole blocks."""
         blocks = self.number_at(now_s) - self.number_at(was_s)
         self.next_block += blocks
         self.pending = {number + blocks: block for number, block in self.pending.items()}
-        return blocks
 
     def state(self) -> TimelineState:
         """What must survive a restart."""

@@ -8,6 +8,8 @@ from zlib import crc32
 
 import msgspec
 
+from gateway.core.evidence.setting import moved
+
 MOST = 4_096
 LEAST_CONVERSATIONS = 100
 REMEMBER_MOST = 20_000
@@ -59,9 +61,9 @@ class Turns:
             return None
         return max(1.0, self._requests / max(self._conversations, 1))
 
-    def shift(self, seconds: float) -> None:
-        """The clock was set by that much."""
-        self._open = {name: (last_s + seconds, number) for name, (last_s, number) in self._open.items()}
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        self._open = {name: (moved(last_s, was_s, now_s), number) for name, (last_s, number) in self._open.items()}
 
     def state(self) -> TurnsState:
         """What must survive a restart."""

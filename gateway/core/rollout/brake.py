@@ -9,6 +9,8 @@ from collections import deque
 
 import msgspec
 
+from gateway.core.evidence.setting import moved
+
 WINDOW_S = 60.0
 LEAST_BUCKETS = 3
 LEAST_SHARE = 0.25
@@ -59,11 +61,11 @@ class Brake:
         blame = "their baselines suffer too: an incident of the platform" if platform else "their baselines are calm"
         return Assessment(many, platform, f"{len(buckets)} of {running} buckets tripped within a minute; {blame}")
 
-    def shift(self, seconds: float) -> None:
-        """The clock was set by that much."""
-        self._trips = deque(msgspec.structs.replace(trip, at_s=trip.at_s + seconds) for trip in self._trips)
+    def shift(self, was_s: float, now_s: float) -> None:
+        """The clock was set from one moment to another."""
+        self._trips = deque(msgspec.structs.replace(trip, at_s=moved(trip.at_s, was_s, now_s)) for trip in self._trips)
         if self.engaged_s is not None:
-            self.engaged_s += seconds
+            self.engaged_s = moved(self.engaged_s, was_s, now_s)
 
     def over(self, now_s: float) -> bool:
         """Whether it was on and has been calm for long enough; asking releases it."""

@@ -235,13 +235,38 @@ def test_a_step_ahead_passes_no_stage_and_lets_nobody_in_again() -> None:
     assert EventKind.REENTER in [one.event.kind for one in rig.stepped], "nor does a step back keep it out for longer"
 
 
+def test_a_start_with_a_clock_that_is_ahead_makes_nothing_older_once_it_is_set_back() -> None:
+    """Stages, meters and incidents of before the start were noted by a clock that was right."""
+    rig = EngineRig(rollout_policy(stages="[{weight: 50%, at_least: {requests: 100000}}]"))
+    rig.until(lambda: rig.at(State.STEPPING))
+    for second in range(100):
+        rig.second(rate=10 if second < 50 else 0)
+    rig.restart()
+    (run,) = rig.engine.runs.values()
+    run.incident_s = rig.now_s - 5.0
+    series = [rig.engine.judge.series(key) for key in rig.engine.judge.keys()]  # noqa: SIM118 - a method
+
+    def noted() -> list[tuple[float, ...]]:
+        meters = [(one.stage_s, one.stage_block, one.meter.block, one.meter.end_s) for one in series]
+        return [run.since(rig.now_s), (run.incident_s,), *meters]
+
+    before = noted()
+    rig.now_s += 10 * HOUR
+    for _ in range(5):
+        rig.second(rate=0)
+    rig.engine.shift(rig.now_s, rig.now_s - 10 * HOUR)
+    rig.now_s -= 10 * HOUR
+    assert noted() == before
+    assert rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0) <= 10
+
+
 def test_the_brake_and_the_twin_remember_for_as_long_as_they_should() -> None:
     """An hour after a step back of a day, trips of before it are an hour old."""
     brake = Brake()
     for number in range(3):
         brake.note(Tripped(1_000.0, "r", f"b{number}", baseline_troubled=True))
     assert brake.assess(1_000.0, 3).platform
-    brake.shift(-900.0)
+    brake.shift(1_000.0, 100.0)
     assert not brake.assess(161.0, 3).engaged
     assert not brake.over(999.0) and brake.over(1_000.0)
 
