@@ -24,6 +24,7 @@ from gateway.control.answers import body_answer, cursor_of, error_answer, json_a
 from gateway.control.endpoints import EndpointView
 from gateway.control.evidence import Evidence, deployment_record
 from gateway.control.latency import as_values
+from gateway.control.orphans import end_with_parent
 from gateway.control.reads import (
     KEY_HEADER,
     Handler,
@@ -211,7 +212,7 @@ class RecordsApi:
 
 async def _apart(url: str, wanted: Filter, baselines: tuple[str, ...], made_at: float) -> bytes:
     """Make a report in a process that lives as long as it takes."""
-    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent)
     try:
         return await asyncio.get_running_loop().run_in_executor(
             pool, report_process.make, url, wanted, baselines, made_at

@@ -7,6 +7,7 @@ import os
 
 import msgspec
 
+from gateway.control.orphans import end_with_parent
 from gateway.core.assemble import JsonProblemError, assemble, parse_envelope
 from gateway.core.assemble.parts import as_object
 from gateway.core.consequence import Trace, trace
@@ -28,6 +29,7 @@ _DECODER = msgspec.msgpack.Decoder(list[Scores])
 
 def start() -> None:
     """Process initialiser."""
+    end_with_parent()
     os.nice(NICE)
 
 
