@@ -10,7 +10,7 @@ from gateway.control import scoring as module
 from gateway.control.scoring import Scoring
 from gateway.model.enums import Result
 from tests.unit.control.conftest import outcome
-from tests.unit.control.exchanges import Ear, batch, captured
+from tests.unit.control.exchanges import Ear, batch, captured, until
 
 
 @pytest.fixture
@@ -46,6 +46,8 @@ async def test_a_killed_scorer_costs_its_batches_their_checks_and_nothing_else(s
     (pid,) = scoring._pool._processes
     os.kill(pid, signal.SIGSTOP)  # so that what follows is surely under way when it dies
     scoring.take_batch(batch(*(captured(f"hit{n}") for n in range(30))))
+    pool = scoring._pool  # a batch that comes to it after the death is found would get a new one
+    await until(lambda: len(pool._pending_work_items) == len(scoring._under_way))
     os.kill(pid, signal.SIGKILL)
     await ear.reach(31)
     scoring.take_batch(batch(captured("after")))
