@@ -191,9 +191,15 @@ class Sharing:
         if joins and heard.meters is not None and fed_until(heard.meters.judge) <= now_s + AHEAD_S:
             engine.take_over(heard.meters, now_s)
         reports = self._placed(heard.reports, watched)
-        found = [block for report in reports for block in self.merger.take(report, watched)]
+        found: list[KeyedBlock] = []
+        for one in (one for report in reports for one in self.merger.take(report, watched)):
+            if isinstance(one, KeyedBlock):
+                found.append(one)
+            elif not joins:  # others' meters have followed already
+                engine.judge.series(one.key).follow(one.was, one.now)
+                found = [one.block(block) for block in found]
         # What was reported before a gateway joined is read again, and is in its meters already.
-        return [one for one in found if not joins or _is_new(engine.judge, one, now_s)]
+        return [block for block in found if not joins or _is_new(engine.judge, block, now_s)]
 
     def _placed(self, reports: Sequence[Report], watched: Mapping[str, Watched]) -> Sequence[Report]:
         """Nobody else counts by what this gateway said before its clock was set: it was said by the clock of now."""

@@ -10,15 +10,20 @@ same message, or was lost with its restart, and counts once. Pure; called by ``c
 
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
 from gateway.core.evidence.blocks import BlockRecord, OpenBlock
 from gateway.core.evidence.judge import KeyedBlock
+from gateway.core.evidence.setting import moved
 from gateway.core.evidence.timeline import block_number
 from gateway.core.evidence.values import SeriesKey, SeriesSpec
 
 GONE_REPORTS = 10
+NO_BLOCK = -(2**62)
+AHEAD_S = 60.0
+"""By how much a clock that is set back must have been ahead for meters to follow it."""
 UNKNOWN_S = 900.0
 """How long blocks of a series are kept that is not watched here (yet)."""
 
@@ -52,6 +57,21 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
+class Moved(NamedTuple):
+    """The clock that all were waiting for was set back: what meters have judged of a series is counted from ``now``."""
+
+    key: SeriesKey
+    was: int
+    now: int
+
+    def block(self, block: KeyedBlock) -> KeyedBlock:
+        """A block that was complete before, by the clock of now."""
+        if block.key != self.key:
+            return block
+        number = moved(block.record.number, self.was, self.now)
+        return block._replace(record=msgspec.structs.replace(block.record, number=number))
+
+
 class Watched(msgspec.Struct, frozen=True):
     """A series that is judged here."""
 
@@ -72,7 +92,7 @@ class _Waiting:
     def __init__(self) -> None:
         self.blocks: dict[int, OpenBlock] = {}
         self.reported_by: dict[int, set[str]] = {}
-        self.through = -(2**62)
+        self.through = NO_BLOCK
         self.touched_s = 0.0
 
 
@@ -97,14 +117,19 @@ class Merger:
         moments = [report.at_s for report in self._alive.values()]
         return max(moments) - min(moments) if moments else 0.0
 
-    def take(self, report: Report, watched: Mapping[str, Watched]) -> Iterator[KeyedBlock]:
-        """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully."""
+    def take(self, report: Report, watched: Mapping[str, Watched]) -> Iterator[KeyedBlock | Moved]:
+        """Add a report; the blocks that are complete by it, in the order of each series. Consume it fully.
+
+        Before them what moved, for all that was complete before.
+        """
         self.now_s = max(self.now_s, report.at_s)
         if report.set_back:
             self._set_back(report, watched)
         for name, record in report.blocks:
             self._add(report.process, name, record)
         self._hear(report)
+        if report.set_back:
+            yield from self._follow(watched)
         for name in list(self._waiting):
             one = watched.get(name)
             if one is not None:
@@ -144,6 +169,28 @@ class Merger:
                 if number >= again:
                     by.discard(report.process)
 
+    def _follow(self, watched: Mapping[str, Watched]) -> Iterator[Moved]:
+        """Where all clocks were ahead the first one that is right is the slowest: blocks are complete by its time."""
+        for name, waiting in self._waiting.items():
+            one = watched.get(name)
+            if one is None or waiting.through == NO_BLOCK:
+                continue
+            was, now = waiting.through, self._promised(name, one, waiting.through)
+            if (was - now) * one.block_s <= AHEAD_S:
+                continue
+            waiting.through = now
+            yield Moved(one.key, was, now)
+
+    def _promised(self, name: str, one: Watched, nobody: int) -> int:
+        """The first block that somebody may still add to; ``nobody`` with nobody left alive."""
+        return min(
+            (
+                report.held.get(name, block_number(report.at_s - one.lag_s, one.block_s))
+                for report in self._alive.values()
+            ),
+            default=nobody,
+        )
+
     def _add(self, process: str, name: str, record: BlockRecord) -> None:
         waiting = self._waiting.setdefault(name, _Waiting())
         waiting.touched_s = self.now_s
@@ -160,11 +207,8 @@ class Merger:
         waiting = self._waiting[name]
         if not waiting.blocks:
             return
-        promised = [
-            report.held.get(name, block_number(report.at_s - one.lag_s, one.block_s)) for report in self._alive.values()
-        ]
         # With nobody left alive what was reported is all there is.
-        through = min(promised, default=max(waiting.blocks) + 1)
+        through = self._promised(name, one, max(waiting.blocks) + 1)
         waiting.through = max(waiting.through, through)
         for number in sorted(number for number in waiting.blocks if number < waiting.through):
             del waiting.reported_by[number]

@@ -193,8 +193,11 @@ class Series:
         was, now = self.timeline.number_at(was_s), self.timeline.number_at(now_s)
         self.timeline.shift(was_s, now_s)
         self.stage_s = moved(self.stage_s, was_s, now_s)
-        if not meter and self.meter.block != NEVER_FED:
-            return
+        if meter or self.meter.block == NEVER_FED:
+            self.follow(was, now)
+
+    def follow(self, was: int, now: int) -> None:
+        """What counts the judged blocks moves along from one block to another."""
         self.meter.shift(was, now, self.spec.block_s)
         self.stage_block = moved(self.stage_block, was, now)
         if self.dispersion is not None:

@@ -509,3 +509,31 @@ async def test_a_clock_that_is_set_while_the_database_is_away_judges_nothing_twi
     await found.idle(15)
     (run,) = found.services[0].engine.runs.values()
     assert 40 * 10 - 10 <= run.judge.series(JSON).evidence.number <= 40 * 10
+
+
+@pytest.mark.parametrize("apart", [0, 7])
+async def test_clocks_that_were_all_ahead_and_are_set_back_one_by_one_hide_nothing(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, apart: int
+) -> None:
+    """Whoever is first says so, and the meters of all follow it, from the same report on."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    both.ahead_s = {0: 3_600.0, 1: 3_600.0}
+    await both.begun(traffic)
+    for _ in range(40):
+        await both.second(traffic.second(both.now_s))
+    for index in (1, 0):
+        both.ahead_s[index] = 0.0
+        for _ in range(apart):
+            await both.second(traffic.second(both.now_s))
+    for _ in range(30):
+        await both.second(traffic.second(both.now_s))
+    await both.idle(15)
+    series = [service.engine.judge.series(JSON) for service in both.services]
+    assert series[0].evidence.number == series[1].evidence.number
+    assert series[0].meter.state() == series[1].meter.state()
+    told = (40 + 30 + 2 * apart) * 10
+    waits = apart * 5  # what the second one said while its clock was still ahead: an hour, then it counts
+    assert told - waits - 20 <= series[0].evidence.number <= told, "and nothing twice"
+    traffic.every_bad = 1
+    assert await both.until(State.ROLLED_BACK, traffic) < 20

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.core.evidence import Budget, Judge, KeyedBlock, Merger, Report, SeriesKey, SeriesSpec, Watched, name_of
 from gateway.core.evidence.blocks import BlockRecord
-from gateway.core.evidence.merging import GONE_REPORTS, UNKNOWN_S
+from gateway.core.evidence.merging import AHEAD_S, GONE_REPORTS, UNKNOWN_S, Moved
 from gateway.core.evidence.readings import Form
 
 KEY = SeriesKey("errors", "b", "int4")
@@ -202,3 +202,48 @@ def test_a_name_is_another_one_for_another_question() -> None:
     ]
     assert len({NAME, *others}) == 5
     assert name_of(KEY, msgspec.structs.replace(SPEC, deadline_s=99.0, measures_dependence=True), "s") == NAME
+
+
+def word(process: str, at_s: float, *numbers: int, set_back: bool = False) -> Report:
+    """A report of blocks with one outcome each."""
+    blocks = tuple((NAME, BlockRecord(number, ((0.0, 0.0, 1),))) for number in numbers)
+    return Report(process, at_s, blocks, set_back=set_back)
+
+
+def numbers(found: Iterator[KeyedBlock | Moved]) -> list[int]:
+    return [one.record.number if isinstance(one, KeyedBlock) else one.now - one.was for one in found]
+
+
+def test_a_clock_that_is_set_back_is_followed_where_all_waited_for_it() -> None:
+    """And by nobody where another's was right; what it says of the same blocks then is no second word."""
+    merger = Merger()
+    list(merger.take(word("b", 4_000.0), WATCHED))
+    assert numbers(merger.take(word("a", 4_000.0, 1_990), WATCHED)) == [1_990]
+    assert numbers(merger.take(word("a", 4_010.0, 1_999), WATCHED)) == []
+    assert numbers(merger.take(word("a", 400.0, set_back=True), WATCHED)) == [-1_800]
+    assert numbers(merger.take(word("b", 400.0, set_back=True), WATCHED)) == []
+    assert numbers(merger.take(word("a", 402.0, 199), WATCHED)) == []
+    assert numbers(merger.take(word("b", 402.0, 199), WATCHED)) == [199]
+    assert merger.late == 0
+    right = Merger()
+    list(right.take(word("a", 400.0, 190), WATCHED))
+    list(right.take(word("b", 4_000.0, 1_990, 205), WATCHED))
+    list(right.take(word("a", 402.0), WATCHED))
+    assert numbers(right.take(word("b", 402.0, set_back=True), WATCHED)) == []
+    list(right.take(word("b", 414.0, 205), WATCHED))
+    (block,) = right.take(word("a", 414.0), WATCHED)
+    assert isinstance(block, KeyedBlock) and block.record.outcomes == 2
+    assert Moved(KEY, 100, 10).block(KeyedBlock(KEY, BlockRecord(99))).record.number == 9
+    assert AHEAD_S < 3_600.0
+
+
+def test_the_clock_of_one_alone_takes_along_what_waits() -> None:
+    """Ahead or back, nothing is complete before its time, or late."""
+    merger = Merger()
+    list(merger.take(word("a", 4_000.0, 1_998, 1_999), WATCHED))
+    merger.shift(WATCHED, 4_000.0, 400.0)
+    assert merger.behind_s == 0.0
+    assert numbers(merger.take(word("a", 402.0, 200), WATCHED)) == [199]
+    merger.shift(WATCHED, 402.0, 4_002.0)
+    assert numbers(merger.take(word("a", 4_010.0), WATCHED)) == [2_000]
+    assert merger.late == 0
