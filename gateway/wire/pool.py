@@ -5,6 +5,8 @@ hardly ever meets a connection that the other side is just closing; the rest is 
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Final
@@ -111,7 +113,7 @@ class ConnectionPool:
             else:
                 _, connection = await loop.create_connection(self._made, host, port, ssl=tls, server_hostname=name)
         except OSError as error:
-            dial.finish(None, error.strerror or type(error).__name__)
+            dial.finish(None, why_of(error))
         except ValueError as error:  # a name that no resolver takes
             dial.finish(None, type(error).__name__)
         else:
@@ -120,6 +122,15 @@ class ConnectionPool:
                 dial.finish(connection, "")
             else:
                 dial.finish(None, "closed at once")
+
+
+def why_of(error: OSError) -> str:
+    """Why there is no connection, in words that a client may read: no name and no address of an endpoint in them."""
+    if isinstance(error, ssl.SSLError):
+        return f"TLS, {(error.reason or type(error).__name__).lower().replace('_', ' ')}"
+    if isinstance(error, socket.gaierror):
+        return "its name is not known"
+    return os.strerror(error.errno) if error.errno else type(error).__name__
 
 
 class Dial:

@@ -1,12 +1,14 @@
 """Kept-alive connections: newest first, never a stale one, dials that can be given up."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Callable, Coroutine
 
 import pytest
 
 from gateway.wire.client import ClientConnection
-from gateway.wire.pool import IDLE_S, ConnectionPool
+from gateway.wire.pool import IDLE_S, ConnectionPool, why_of
 from tests.unit.wire.rig import until
 
 
@@ -159,3 +161,37 @@ async def test_a_connection_that_is_lost_before_it_is_handed_over_is_no_connecti
     await until(lambda: bool(heard))
     assert heard == [(None, "closed at once")]
     setting.server.close()
+
+
+def mismatch() -> ssl.SSLError:
+    """As a certificate of another host gives it."""
+    error = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] not valid for 'gpu-7.internal'")
+    error.reason = "CERTIFICATE_VERIFY_FAILED"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (mismatch(), "TLS, certificate verify failed"),
+        (OSError(111, "Connect call failed ('10.1.2.3', 8000)"), "Connection refused"),
+        (socket.gaierror(-2, "gpu-7.internal: Name or service not known"), "its name is not known"),
+        (OSError("gpu-7.internal has no address"), "OSError"),
+    ],
+)
+def test_no_endpoint_is_named_in_why_it_cannot_be_reached(error: OSError, why: str) -> None:
+    """The words reach clients."""
+    assert why_of(error) == why
+
+
+async def test_a_handshake_that_fails_is_told(setting: Setting) -> None:
+    """From a server that speaks no TLS."""
+    port = setting.server.sockets[0].getsockname()[1]
+    pool = ConnectionPool(asyncio.get_running_loop(), "127.0.0.1", port, ssl.create_default_context(), setting.clock)
+    got: list[tuple[ClientConnection | None, str]] = []
+    pool.dial(lambda connection, reason: got.append((connection, reason)))
+    await until(lambda: bool(setting.accepted))
+    setting.accepted[0].write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await until(lambda: bool(got))
+    assert got[0][0] is None
+    assert got[0][1].startswith("TLS, ")
