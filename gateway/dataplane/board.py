@@ -136,6 +136,9 @@ class Board:
         elif behind == 1:
             requests = share * own.requests
             tokens = share * own.tokens
+        elif behind == -1:  # a moment late, or the clock was set back a little: all of it is of the last minute
+            requests = own.requests + own.requests_before
+            tokens = own.tokens + own.tokens_before
         if self._stride != CELLS:
             more_requests, more_tokens = self._used_by_others(row, minute, share)
             requests += more_requests
@@ -178,4 +181,7 @@ class Board:
             elif behind == 1:
                 requests += share * cells[at + REQUESTS]
                 tokens += share * cells[at + TOKENS]
+            elif behind == -1:
+                requests += cells[at + REQUESTS] + cells[at + REQUESTS_BEFORE]
+                tokens += cells[at + TOKENS] + cells[at + TOKENS_BEFORE]
         return requests, tokens

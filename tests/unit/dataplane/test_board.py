@@ -109,12 +109,12 @@ def test_what_the_neighbours_used_counts(tmp_path: Path) -> None:
     for number, board in enumerate(boards):
         board.charge(1, 600.0 + 60.0 * number, number + 1, 10)
     for board in boards:
-        assert board.used(1, 660.0) == pytest.approx((1 + 2, 20.0))
+        assert board.used(1, 660.0) == pytest.approx((1 + 2 + 3, 30.0)), "a neighbour may be a moment ahead"
         assert board.used(1, 750.0) == pytest.approx((0.5 * 2 + 3, 15.0))
     boards[0].charge(1, 660.0, 1, 10)
     boards[0].charge(1, 600.0, 0, 90)
     for board in boards:
-        assert board.used(1, 660.0) == pytest.approx((1 + 2 + 1, 20.0 + 10.0 + 90.0))
+        assert board.used(1, 660.0) == pytest.approx((1 + 2 + 1 + 3, 20.0 + 10.0 + 90.0 + 10.0))
         board.close()
 
 
@@ -153,3 +153,17 @@ def test_what_can_never_be_waits_for_the_longest(tmp_path: Path) -> None:
     board = Board(tmp_path / "b", 0, 1)
     assert board.wait_s(1, 600.0, -1, 0) == 120
     board.close()
+
+
+@pytest.mark.parametrize("reader", [0, 1])
+def test_a_clock_that_is_set_back_over_a_minute_opens_no_limit(tmp_path: Path, reader: int) -> None:
+    """What was charged a moment before counts on, for the worker itself and for its neighbours."""
+    boards = [Board(tmp_path / "b", worker, 2) for worker in range(2)]
+    boards[0].charge(5, 1_000 * 60.0 - 10, 4, 40)
+    boards[0].charge(5, 1_000 * 60.0 + 10, 3, 30)
+    seen = boards[reader]
+    assert seen.used(5, 1_000 * 60.0 - 20) == (7.0, 70.0)
+    assert seen.used(5, 1_000 * 60.0) == (7.0, 70.0)
+    assert seen.used(5, 1_000 * 60.0 - 90) == (0.0, 0.0), "further back it begins anew"
+    for board in boards:
+        board.close()
