@@ -26,6 +26,7 @@ from gateway.control.gauges import LoopLag
 from gateway.control.link import Link, WorkerLink
 from gateway.control.metrics import Metrics
 from gateway.control.publisher import Publisher
+from gateway.control.reads import guarded
 from gateway.control.reload import Reloader, ReloadReport
 from gateway.control.series import Counter, Family
 from gateway.errors import PolicyError
@@ -58,9 +59,9 @@ def build_admin(parts: Parts, routes: Iterable[web.RouteDef] = (), access: Acces
     application.router.add_get("/healthz", admin.healthz)
     application.router.add_get("/readyz", admin.readyz)
     application.router.add_get("/metrics", admin.metrics)
-    application.router.add_get("/api/v1/policy", admin.policy)
-    application.router.add_get("/api/v1/endpoints", admin.endpoints)
-    application.router.add_get("/api/v1/workers", admin.workers)
+    application.router.add_get("/api/v1/policy", guarded(admin.policy))
+    application.router.add_get("/api/v1/endpoints", guarded(admin.endpoints))
+    application.router.add_get("/api/v1/workers", guarded(admin.workers))
     application.router.add_routes(routes)
     return application
 

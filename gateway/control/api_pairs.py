@@ -17,7 +17,7 @@ from sqlalchemy.engine import RowMapping
 from gateway.control.answers import cursor_of, error_answer, json_answer
 from gateway.control.archive import Archive
 from gateway.control.pairing import Standing
-from gateway.control.reads import KEY_HEADER, Handler, as_text, flag_of, guarded, known, page_of, read
+from gateway.control.reads import KEY_HEADER, as_text, flag_of, guarded, page_of, read
 from gateway.core.span import read_moment
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
@@ -41,16 +41,15 @@ class PairsApi:
 
     def routes(self) -> list[web.RouteDef]:
         """Every path with its handler."""
-        handlers: dict[str, Handler] = {
-            "/api/v1/pairs": self.pairs,
-            "/api/v1/pairs/{request_id}": self.pair,
-            "/api/v1/excess": self.excess,
-        }
-        return [web.get(path, guarded(handler)) for path, handler in handlers.items()]
+        return [
+            web.get("/api/v1/pairs", guarded(self.pairs, PARAMETERS)),
+            web.get("/api/v1/pairs/{request_id}", guarded(self.pair)),
+            web.get("/api/v1/excess", guarded(self.excess, EXCESS_PARAMETERS)),
+        ]
 
     async def pairs(self, request: web.Request) -> web.Response:
         """A page of pairs, newest first."""
-        query = known(request, PARAMETERS)
+        query = request.query
         before, most = page_of(query)
         rows = await read(self._archive, pairs.page, self._filter(query), before, most)
         body = {
@@ -81,7 +80,7 @@ class PairsApi:
 
     async def excess(self, request: web.Request) -> web.Response:
         """Excess difference per bucket, candidate and baseline, of the last seven days unless ``since`` says other."""
-        query = known(request, EXCESS_PARAMETERS)
+        query = request.query
         wanted = self._filter(query)
         if wanted.since is None:
             wanted = wanted._replace(since=self._wall() - EXCESS_S)

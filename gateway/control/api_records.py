@@ -23,17 +23,15 @@ from gateway.control import report_process
 from gateway.control.answers import body_answer, cursor_of, error_answer, json_answer
 from gateway.control.endpoints import EndpointView
 from gateway.control.evidence import Evidence, deployment_record
-from gateway.control.latency import as_values
+from gateway.control.latency import BLOCK_S, BLOCKS, as_values
 from gateway.control.orphans import end_with_parent
 from gateway.control.reads import (
     KEY_HEADER,
-    Handler,
     NoDatabaseError,
     as_text,
     engine_of,
     flag_of,
     guarded,
-    known,
     page_of,
     read,
 )
@@ -75,21 +73,20 @@ class RecordsApi:
 
     def routes(self) -> list[web.RouteDef]:
         """Every path with its handler."""
-        handlers: dict[str, Handler] = {
-            "/api/v1/records": self.records,
-            "/api/v1/records/{request_id}": self.record,
-            "/api/v1/report": self.report,
-            "/api/v1/latency": self.latency,
-            "/api/v1/deployments": self.deployments,
-            "/api/v1/samples": self.samples,
-            "/api/v1/samples/{request_id}": self.sample,
-            "/api/v1/schemas/report": self.report_schema,
-        }
-        return [web.get(path, guarded(handler)) for path, handler in handlers.items()]
+        return [
+            web.get("/api/v1/records", guarded(self.records, CHOICE | PAGE)),
+            web.get("/api/v1/records/{request_id}", guarded(self.record)),
+            web.get("/api/v1/report", guarded(self.report, REPORT)),
+            web.get("/api/v1/latency", guarded(self.latency, LATENCY)),
+            web.get("/api/v1/deployments", guarded(self.deployments)),
+            web.get("/api/v1/samples", guarded(self.samples, SAMPLES)),
+            web.get("/api/v1/samples/{request_id}", guarded(self.sample)),
+            web.get("/api/v1/schemas/report", guarded(self.report_schema)),
+        ]
 
     async def records(self, request: web.Request) -> web.Response:
         """A page of records, newest first."""
-        query = known(request, CHOICE | PAGE)
+        query = request.query
         wanted = self._filter(query)
         before, most = page_of(query)
         rows = await read(self._evidence.archive, page, wanted, before, most)
@@ -115,7 +112,7 @@ class RecordsApi:
 
     async def report(self, request: web.Request) -> web.Response:
         """The report as JSON. One at a time: it is a scan of the database."""
-        query = known(request, REPORT)
+        query = request.query
         wanted = self._filter(query)
         baselines = tuple(name for name in query.get("baseline", "").split(",") if name)
         engine = engine_of(self._evidence.archive)
@@ -135,9 +132,11 @@ class RecordsApi:
 
     async def latency(self, request: web.Request) -> web.Response:
         """Sketched latencies per bucket and pool since control started, or of the last ``since`` (at most an hour)."""
-        query = known(request, LATENCY)
+        query = request.query
         since = query.get("since")
         within_s = None if since is None else self._wall() - _moment(since, self._wall())
+        if within_s is not None and within_s > BLOCKS * BLOCK_S + 1.0:  # a moment may be in whole seconds
+            raise ValueError("since may be an hour ago at most; without it all counts since control started")
         cells = [
             (key, cell)
             for key, cell in self._evidence.latency.cells(within_s).items()
@@ -167,7 +166,7 @@ class RecordsApi:
 
     async def samples(self, request: web.Request) -> web.Response:
         """A page of kept samples without their texts, newest first."""
-        query = known(request, SAMPLES)
+        query = request.query
         before, most = page_of(query)
         wanted = {name: query.get(name, "") for name in ("bucket", "pool", "tenant")}
         rows = await read(

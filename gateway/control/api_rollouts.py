@@ -34,6 +34,7 @@ ROLES: Mapping[EventKind, Role] = {
     EventKind.PROMOTE: Role.APPROVER,
     EventKind.RESET: Role.APPROVER,
 }
+HISTORY_MOST = 500
 REASON_MOST = 1_000
 
 _log = structlog.get_logger("control.api_rollouts")
@@ -66,16 +67,16 @@ class RolloutsApi:
     def routes(self) -> list[web.RouteDef]:
         """For ``build_admin``."""
         return [
-            web.get("/api/v1/rollouts", _guarded(self.status)),
-            web.get("/api/v1/rollouts/{rollout}/history", _guarded(self.history)),
-            web.get("/api/v1/rollouts/{rollout}/incident", _guarded(self.incident)),
+            web.get("/api/v1/rollouts", _guarded(self.status, "rollout", "bucket", "history")),
+            web.get("/api/v1/rollouts/{rollout}/history", _guarded(self.history, "bucket", "before", "limit")),
+            web.get("/api/v1/rollouts/{rollout}/incident", _guarded(self.incident, "bucket")),
             web.post("/api/v1/rollouts/{rollout}/{command}", _guarded(self.command)),
         ]
 
     async def status(self, request: web.Request) -> web.Response:
         """Every bucket with its verdicts; ``?rollout=``, ``?bucket=`` narrow it, ``?history=1`` adds meters' steps."""
         engine, now_s = self._service.engine, self._wall()
-        query = _query(request, "rollout", "bucket", "history")
+        query = request.query
         wanted, bucket, history = query.get("rollout", ""), query.get("bucket", ""), flag_of(query, "history")
         rows = []
         for at, standing in sorted(engine.standings.items()):
@@ -119,24 +120,26 @@ class RolloutsApi:
 
     async def history(self, request: web.Request) -> web.Response:
         """The append-only record, newest first; ``?before=ID`` asks for the next page."""
-        query = _query(request, "bucket", "before", "limit")
+        query = request.query
         database = self._engine()
         before = _number(query.get("before"), "before")
-        most = _number(query.get("limit"), "limit") or 50
+        most = _number(query.get("limit", "50"), "limit") or 0
+        if not 1 <= most <= HISTORY_MOST:
+            raise ApiError(400, "invalid_parameter", f"limit must be a number from 1 to {HISTORY_MOST}.", param="limit")
         rows = await asyncio.to_thread(
             rollouts.history,
             database,
             rollout=request.match_info["rollout"],
             bucket=query.get("bucket", ""),
             before=before,
-            most=max(1, min(most, 500)),
+            most=most,
         )
         events = [msgspec.to_builtins(row) | {"evidence": orjson.loads(row.evidence)} for row in rows]
         return json_answer({"events": events, "next": rows[-1].id if len(rows) == most else None}, request)
 
     async def incident(self, request: web.Request) -> web.Response:
         """A bucket's last rollback with its requests, and which of them can be replayed (their texts were kept)."""
-        bucket = _query(request, "bucket").get("bucket", "")
+        bucket = request.query.get("bucket", "")
         if not bucket:
             raise ApiError(400, "missing_bucket", "Name the bucket: ?bucket=…", param="bucket")
         database = self._engine()
@@ -178,9 +181,10 @@ class RolloutsApi:
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def _guarded(handler: Handler) -> Handler:
+def _guarded(handler: Handler, *parameters: str) -> Handler:
     async def guarded(request: web.Request) -> web.Response:
         try:
+            known(request, frozenset(parameters))
             return await handler(request)
         except ApiError as error:
             return refusal(error)
@@ -204,10 +208,6 @@ def _read(data: bytes, content_type: str) -> _Command:
         message = f"Give a reason of at most {REASON_MOST} characters: it goes on record."
         raise ApiError(400, "missing_reason", message, param="reason")
     return body
-
-
-def _query(request: web.Request, *names: str) -> Mapping[str, str]:
-    return known(request, frozenset(names))
 
 
 def _number(text: str | None, name: str) -> int | None:

@@ -42,11 +42,12 @@ async def read(archive: Archive, ask: Callable[..., Answer], *arguments: Any) ->
         raise NoDatabaseError(type(error).__name__) from error
 
 
-def guarded(handler: Handler) -> Handler:
-    """The handler with the API's words for what may go wrong in it."""
+def guarded(handler: Handler, parameters: frozenset[str] = frozenset()) -> Handler:
+    """The handler with the API's words for what may go wrong in it; its query holds no other parameters than those."""
 
     async def answer(request: web.Request) -> web.Response:
         try:
+            known(request, parameters)
             return await handler(request)
         except NoDatabaseError as error:
             return error_answer(503, "no_database", f"Records cannot be read: {error}.")
@@ -58,12 +59,12 @@ def guarded(handler: Handler) -> Handler:
     return answer
 
 
-def known(request: web.Request, parameters: frozenset[str]) -> Mapping[str, str]:
-    """The query; a parameter that does not exist is refused, for it would be silently ignored otherwise."""
+def known(request: web.Request, parameters: frozenset[str]) -> None:
+    """A parameter that does not exist is refused, for it would be silently ignored otherwise."""
     unknown = set(request.query) - parameters
     if unknown:
-        raise ValueError(f"unknown parameter {sorted(unknown)[0]}; known: {', '.join(sorted(parameters))}")
-    return request.query
+        words = f"known: {', '.join(sorted(parameters))}" if parameters else "this path takes none"
+        raise ValueError(f"unknown parameter {sorted(unknown)[0]}; {words}")
 
 
 def page_of(query: Mapping[str, str]) -> tuple[int | None, int]:

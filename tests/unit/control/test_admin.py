@@ -57,6 +57,14 @@ async def admin(rig, reloader):
         yield client
 
 
+@pytest.mark.parametrize("path", ["policy", "endpoints", "workers"])
+async def test_a_parameter_that_does_not_exist_is_refused(admin, path):
+    """One pool's endpoints would be everybody's."""
+    answer = await admin.get(f"/api/v1/{path}?pool=bf16")
+    assert answer.status == 400
+    assert "unknown parameter pool; this path takes none" in (await answer.json())["error"]["message"]
+
+
 async def test_alive_is_not_ready(admin, reloader, rig, stats, eventually):
     """Alive at once; ready when a worker serves a policy; not ready when none does."""
     assert (await admin.get("/healthz")).status == 200

@@ -138,6 +138,13 @@ async def test_a_query_that_cannot_be_meant_is_refused(client: Client, query: st
     "asked",
     [
         *("records?baseline=bf16", "records?failed=yes", "report?limit=5", "report?cursor=x"),
+        *(
+            "records/r1?pool=int4",
+            "deployments?pool=int4",
+            "samples/r1?key=x",
+            "schemas/report?since=1h",
+            "latency?since=2h",
+        ),
         *("latency?tenant=acme", "latency?until=1h", "latency?sketches=maybe", "samples?since=1h", "samples?failed=1"),
     ],
 )

@@ -138,6 +138,8 @@ async def test_without_a_database_the_record_says_so(api: tuple[Served, Api]) ->
         "?name=int4-all",
         "?history=perhaps",
         "/int4-all/history?since=1h",
+        "/int4-all/history?limit=0",
+        "/int4-all/history?limit=501",
         "/int4-all/incident?bucket=b&at=1",
     ):
         assert (await client.get(f"/api/v1/rollouts{asked}"))[0] == 400, asked
