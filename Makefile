@@ -55,7 +55,7 @@ test: $(COMPILED) ## Lint, types, layers and every test that fits into 15 minute
 test-all: $(STAMP) interpreted ## Everything, interpreted, with the long ones (simulation, soak, older clients, vLLM)
 	@deploy/test-packages.sh
 	$(MAKE) --no-print-directory lint
-	$(PYTEST) --cov --cov-report=term:skip-covered --durations=25
+	$(PYTEST) $(SIDE_BY_SIDE) --cov --cov-report=term:skip-covered --durations=25
 
 coverage: $(STAMP) interpreted ## Which lines the fast tests reach
 	$(PYTEST) -m "not slow" tests/unit --cov --cov-report=term-missing:skip-covered --cov-report=html
