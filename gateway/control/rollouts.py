@@ -248,11 +248,12 @@ class Engine:
         if (run := self.runs.get(proposal.key)) is None:
             return
         run.standing = standing
+        at_s = self._intake.stamps.moment(proposal.event.at_s)  # the clock may have been set while it was stored
         if standing.state in (State.ROLLED_BACK, State.PENDING):
-            run.leave_slices(proposal.event.at_s)
+            run.leave_slices(at_s)
         for effect in proposal.stepped.effects:
             if isinstance(effect, StartStage):
-                run.start_stage(effect, proposal.event.at_s)
+                run.start_stage(effect, at_s)
 
     def state(self, now_s: float, *, whole: bool = True) -> EngineState:
         """To be stored now and then, and at the end; not ``whole``: without what is open here alone."""

@@ -136,7 +136,10 @@ class RolloutService:
             again = [self.engine.propose(at, event) for at, event in self._again.items()]
             self._again.clear()
             done += await self._carry_out([found for found in again if found is not None])
+            # Looked at again after each wait: the clock may have been set meanwhile, and all moved along.
+            now_s = self.clock()
             blocks = await self.sharing.exchange(self.engine, self.engine.collect(now_s), now_s)
+            now_s = self.clock()
             done += await self._carry_out(self.engine.turn(now_s, blocks))
             if done or (self._is_at_work() and now_s - self._metered_s >= METERS_S):
                 self._metered_s = now_s

@@ -78,6 +78,7 @@ class Sharing:
         self._answered_s: float | None = None
         self._metered_s = 0.0
         self._set: tuple[float, float] | None = None  # what this gateway's clock was set from and to
+        self._set_by_s = 0.0  # and by how much while it waited
         self._was_set_back = False  # and has not told the others
 
     @property
@@ -95,7 +96,9 @@ class Sharing:
         watched = self._names.of(engine.judge, engine.salt)
         self._waiting += [(self._names.name(block.key), block) for block in blocks]
         work = self._work or self._talk_to_others(engine, now_s)
+        self._set_by_s = 0.0
         await asyncio.wait([work], timeout=WAIT_S)
+        now_s += self._set_by_s
         heard = self._heard()
         if heard is None:
             return self._without_others(engine, now_s)
@@ -116,6 +119,7 @@ class Sharing:
         if not others:
             self.merger.shift(watched, was_s, now_s)
         self._metered_s += step_s
+        self._set_by_s += step_s
         self._set = (was_s, now_s)
         self._was_set_back = step_s < 0.0
         self._answered_s = None if self._answered_s is None else self._answered_s + step_s

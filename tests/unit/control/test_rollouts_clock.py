@@ -235,6 +235,24 @@ def test_a_step_ahead_passes_no_stage_and_lets_nobody_in_again() -> None:
     assert EventKind.REENTER in [one.event.kind for one in rig.stepped], "nor does a step back keep it out for longer"
 
 
+@pytest.mark.parametrize("step_s", [-HOUR, HOUR])
+def test_a_stage_begins_now_though_the_clock_was_set_while_it_was_stored(step_s: float) -> None:
+    """Or its evidence would begin when time has caught up."""
+    rig = EngineRig(rollout_policy())
+    rig.world.is_ready = False
+    rig.second()
+    rig.world.is_ready = True
+    (proposal,) = rig.engine.turn(rig.now_s)
+    rig.engine.shift(rig.now_s, rig.now_s + step_s)
+    rig.now_s += step_s
+    rig.engine.accept(proposal)
+    assert rig.at(State.STEPPING)
+    for _ in range(10):
+        rig.second()
+    series = rig.engine.judge.series(SeriesKey("json", BUCKET, "int4"))
+    assert series.evidence.number > 10 and 9.0 <= rig.now_s - series.stage_s <= 11.0
+
+
 def test_a_start_with_a_clock_that_is_ahead_makes_nothing_older_once_it_is_set_back() -> None:
     """Stages, meters and incidents of before the start were noted by a clock that was right."""
     rig = EngineRig(rollout_policy(stages="[{weight: 50%, at_least: {requests: 100000}}]"))
@@ -326,3 +344,29 @@ async def test_a_bad_pool_is_out_within_seconds_of_a_step(tmp_path: Path, step_s
     assert served.state() is State.ROLLED_BACK
     _, stored = served.service.keeper.read()
     assert stored is not None and abs(stored.at_s - served.time.wall_s) < 10.0
+
+
+@pytest.mark.parametrize("step_s", [-HOUR, HOUR])
+async def test_a_step_in_the_middle_of_a_turn_closes_nothing_of_the_time_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    """While it waited for the database requests came in, and the clock was looked at."""
+    served = Served(tmp_path)
+    for _ in range(20):
+        await served.second()
+    poll = served.service._poll
+
+    async def slow(now_s: float) -> None:
+        await poll(now_s)
+        served.time.wall_s += step_s
+        served.service.clock()
+
+    monkeypatch.setattr(served.service, "_poll", slow)
+    served.service._polled_s = 0.0
+    await served.second()
+    monkeypatch.undo()
+    series = served.service.engine.judge.series(SeriesKey("json", BUCKET, "int4"))
+    assert not series.timeline.is_closed(served.time.wall_s)
+    for _ in range(15):
+        await served.second(good=False)
+    assert served.state() is State.ROLLED_BACK
