@@ -137,8 +137,8 @@ class Board:
             requests = share * own.requests
             tokens = share * own.tokens
         elif behind == -1:  # a moment late, or the clock was set back a little: all of it is of the last minute
-            requests = own.requests + own.requests_before
-            tokens = own.tokens + own.tokens_before
+            requests = float(own.requests + own.requests_before)
+            tokens = float(own.tokens + own.tokens_before)
         if self._stride != CELLS:
             more_requests, more_tokens = self._used_by_others(row, minute, share)
             requests += more_requests
