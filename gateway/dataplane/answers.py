@@ -14,6 +14,8 @@ SSE_FIELDS = b"Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 DONE = b"data: [DONE]\n\n"
 ENDS_WITH_DONE: Final = frozenset({Api.CHAT, Api.COMPLETIONS})
 
+_ANTHROPIC: Final = b"/v1/messages"
+
 # What a pool says about itself or its framing; Date and framing are made anew, and Server is not ours to repeat.
 _NOT_FROM_POOL = HOP_BY_HOP | {b"date", b"server"}
 
@@ -46,6 +48,12 @@ def clean(value: str) -> bytes:
 def error_fields(error: ApiError) -> bytes:
     """Header lines of one of the gateway's own errors."""
     return JSON + b"".join(b"%s: %s\r\n" % (name.encode(), clean(value)) for name, value in error.headers)
+
+
+def error_for(target: bytes, body: bytes) -> bytes:
+    """The error ``body``, in OpenAI's shape, as clients of this request target read it. Anthropic's go by a ``type``
+    beside the error, and some of them show no message without it."""
+    return b'{"type":"error",%b' % body[1:] if target.startswith(_ANTHROPIC) else body
 
 
 def fields_to_client(headers: Headers, *, sse: bool) -> bytes:
@@ -82,12 +90,12 @@ def fields_to_pool(headers: Headers) -> bytes:
     return b"".join(lines)
 
 
-def told_error(error: dict[str, object]) -> tuple[int, bytes]:
+def told_error(target: bytes, error: dict[str, object]) -> tuple[int, bytes]:
     """Status and JSON body of an error that a pool sent under a 200; no body where it cannot be written again (half a
     surrogate pair, an integer beyond 64 bits): the client gets the status in our words."""
     status = status_of_error(error)
     try:
-        return status, orjson.dumps({"error": error})
+        return status, error_for(target, orjson.dumps({"error": error}))
     except TypeError:
         return status, b""
 

@@ -98,7 +98,7 @@ class Collected(Attempt):
 
     def _error_event(self, error: dict[str, object]) -> None:
         """The first word is an error: the client gets its real status, or another endpoint is tried."""
-        self.status, body = told_error(error)
+        self.status, body = told_error(self.exchange.request.head.target, error)
         failure = of_status(self.status)
         self.failure = Failure.ERROR_EVENT if failure is Failure.STATUS_5XX else failure
         self.headers = [(b"content-type", b"application/json")]

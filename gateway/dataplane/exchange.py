@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.core.answer import AnswerInfo
 from gateway.core.arms import rolled_back_words
 from gateway.core.tokens import Estimate
-from gateway.dataplane.answers import error_fields
+from gateway.dataplane.answers import error_fields, error_for
 from gateway.dataplane.fleet import EndpointView, Generation
 from gateway.dataplane.identity import Caller
 from gateway.dataplane.known import Known
@@ -189,7 +189,8 @@ class Exchange(Due):
         self.error_code = error.code
         fields = error_fields(error) + self.extra_fields + b"x-quantgate-request-id: %b\r\n" % self.request_id.encode()
         try:
-            self.connection.answer(error.status, fields, error.body(), close=error.close)
+            body = error_for(self.request.head.target, error.body())
+            self.connection.answer(error.status, fields, body, close=error.close)
         finally:
             self.finish(result, error.status)
 

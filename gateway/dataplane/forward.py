@@ -12,7 +12,7 @@ import orjson
 from gateway.core.breaker import RetryBudget
 from gateway.core.edit import rewrite, rewrite_form, wants_usage
 from gateway.core.retry import MEANINGS, parse_retry_after
-from gateway.dataplane.answers import JSON, fields_to_client
+from gateway.dataplane.answers import JSON, error_for, fields_to_client
 from gateway.dataplane.attempt import Attempt
 from gateway.dataplane.board import Board
 from gateway.dataplane.exchange import Exchange
@@ -165,7 +165,7 @@ class Forwarder:
         exchange.error_code = meaning.code
         if not relay.failure:
             extra = b"Retry-After: %d\r\n" % BUSY_RETRY_S if meaning.status in (429, 503) else b""
-            body = error_body(meaning.status, meaning.code, message)
+            body = error_for(exchange.request.head.target, error_body(meaning.status, meaning.code, message))
             exchange.connection.answer(meaning.status, self.own_fields(exchange, relay.pool, JSON + extra), body)
             exchange.finish(meaning.result, meaning.status)
             return
@@ -183,6 +183,7 @@ class Forwarder:
             shaped = error_body(status, meaning.code, f"The pool answered with status {relay.status}.")
             headers = [pair for pair in headers if pair[0] != b"content-encoding"]
         if shaped is not body:
+            shaped = error_for(exchange.request.head.target, shaped)
             headers = [pair for pair in headers if pair[0] != b"content-type"] + [
                 (b"content-type", b"application/json")
             ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gateway.dataplane.answers import error_fields
+from gateway.dataplane.answers import error_fields, error_for
 from gateway.dataplane.front import cors_of
 from gateway.dataplane.outcomes import Ended, OutcomeBuffer
 from gateway.errors import ApiError
@@ -59,7 +59,8 @@ class Unserved:
         request_id = self._next_id()
         cors = cors_of(table.settings, fields) if table is not None else b""
         lines = error_fields(error) + cors + b"x-quantgate-request-id: %b\r\n" % request_id.encode()
-        connection.answer(error.status, lines, error.body(), close=request is None or error.close)
+        body = error_for(request.target, error.body()) if request is not None else error.body()
+        connection.answer(error.status, lines, body, close=request is None or error.close)
         ended = _ended(
             msgspec.msgpack.encode(_kind(table.generation if table is not None else 0, self._worker, error)),
             request_id,

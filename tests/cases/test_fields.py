@@ -11,7 +11,7 @@ from tests.cases.client import call
 from tests.cases.conftest import Lane
 from tests.cases.gateway import Gateway
 from tests.cases.messages import DONE, FIN, OK, answer, c, choice, completion, event, failure, r0, r0s, stream
-from tests.cases.upstream import Gate
+from tests.cases.upstream import Gate, Reset
 
 
 @pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
@@ -116,6 +116,32 @@ def test_b46_errors_have_openai_shape(gateway: Gateway, name: str) -> None:
     reply = call(gateway.port, body)
     assert reply.status == status
     assert reply.error["message"]
+
+
+def test_b46_errors_for_clients_of_anthropic(gateway: Gateway, lane: Lane) -> None:
+    """They go by a ``type`` beside the error: Vercel's shows no message without it. The gateway's own refusals have it,
+    wherever they come from, and so has a pool's error that is put into shape or came as the first event of a stream."""
+    path = "/v1/messages"
+
+    def refused(body: object, path: str = path) -> tuple[int, str, str]:
+        reply = call(gateway.port, body, path=path)
+        return reply.status, reply.json["type"], reply.error["code"]
+
+    assert refused(b"{") == (400, "error", "invalid_json")
+    assert refused({**r0("nobody"), "max_tokens": 5}, f"{path}?beta=true") == (404, "error", "model_not_found")
+    assert refused({**r0("nobody")}, f"{path}/count_tokens") == (404, "error", "model_not_found")
+    assert refused({}, f"{path}/batches") == (404, "error", "unknown_path")
+    lane.first.play(answer({"detail": "too warm"}, 400))
+    told = lane.request(r0(lane.model, max_tokens=5), path=path)
+    assert (told.json["type"], told.error["message"]) == ("error", "too warm")
+    event = b'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"no"}}\n\n'
+    lane.first.play(stream(event))
+    told = lane.request(r0s(lane.model, max_tokens=5), path=path)
+    assert (told.status, told.json["type"], told.pool_error["message"]) == (400, "error", "no")
+    for endpoint in (lane.first, lane.second):
+        endpoint.play(*[[Reset()]] * 3)
+    down = lane.request(r0(lane.model, max_tokens=5), path=path)
+    assert (down.status, down.json["type"], down.error["code"]) == (502, "error", "upstream_closed")
 
 
 def test_b46_errors_on_other_paths(gateway: Gateway, lane: Lane) -> None:
