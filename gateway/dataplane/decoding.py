@@ -1,8 +1,20 @@
-"""Compressed request bodies, decoded within the body limit (RFC 9110 §8.4, §15.5.16)."""
+"""Request bodies without their coding, decoded within the body limit (RFC 9110 §8.4, §15.5.16)."""
 
 import zlib
+from typing import Final
 
+from gateway.dataplane.known import IDENTITY
 from gateway.errors import ApiError
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+def plain(body: bytes, coding: bytes, most: int) -> bytes:
+    """The body as it is read and forwarded. A byte order mark in front goes: editors put it there, JSON's rules let it
+    be passed over (RFC 8259 §8.1), and the runtimes do."""
+    if coding != IDENTITY:
+        body = decoded(body, coding, most)
+    return body.removeprefix(_BYTE_ORDER_MARK)
 
 
 def decoded(body: bytes, coding: bytes, most: int) -> bytes:

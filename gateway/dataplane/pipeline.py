@@ -16,7 +16,7 @@ from gateway.dataplane.admission import Admission
 from gateway.dataplane.answers import JSON
 from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.deciding import Deciding
-from gateway.dataplane.decoding import decoded
+from gateway.dataplane.decoding import plain
 from gateway.dataplane.exchange import Exchange, Taking, outcome_of
 from gateway.dataplane.feedback import PATH, read_feedback
 from gateway.dataplane.fleet import Generation
@@ -200,8 +200,7 @@ class Pipeline:
             return  # the client left while this waited for its turn
         assert known is not None  # noqa: S101 - identified before
         caller = known.caller
-        if known.coding != IDENTITY:
-            exchange.body = decoded(exchange.request.body, known.coding, table.settings.max_body_bytes)
+        exchange.body = plain(exchange.request.body, known.coding, table.settings.max_body_bytes)
         reading: Reading = openai.read(exchange.api, exchange.body, known.content_type, session=known.session)
         facts = exchange.facts = reading.facts
         exchange.conversation = caller.conversation(facts.conversation)

@@ -41,6 +41,20 @@ def test_b47_large_image(lane: Lane, characters: int) -> None:
     assert len(lane.first.received[0].json["messages"][0]["content"][1]["image_url"]["url"]) == characters + 22
 
 
+@pytest.mark.parametrize("coding", [None, "gzip"])
+def test_b47_byte_order_mark(lane: Lane, coding: str | None) -> None:
+    """Editors of Windows put one in front of a file. Runtimes pass over it, so it costs nothing here either, and the
+    edits of the body find their places."""
+    plain = json.dumps(r0s(lane.model)).encode()
+    marked = b"\xef\xbb\xbf" + plain
+    lane.first.play(stream(c("a"), FIN, DONE))
+    headers = [("Content-Encoding", coding)] if coding else []
+    reply = lane.request(gzip.compress(marked) if coding else marked, headers=headers)
+    assert reply.status == 200
+    assert lane.first.received[0].body.startswith(b'{"')
+    assert lane.first.received[0].json["stream_options"] == {"include_usage": True}
+
+
 def _send_oversized(gateway: Gateway, raw: bytes) -> Any:
     with gateway.connect() as client:
         with contextlib.suppress(ConnectionError):  # the gateway may stop reading; its answer is there all the same

@@ -4,10 +4,12 @@ Only fields the gateway reads pass through here. Checks are by exact type: JSON 
 not a number.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from gateway.core.openai.parse import Json
 from gateway.errors import ApiError
+
+_EXACT_MOST: Final = 2.0**53
 
 
 def wrong(param: str, wanted: str) -> ApiError:
@@ -38,10 +40,13 @@ def flag(body: Json, key: str, param: str = "") -> bool:
 
 
 def whole(body: Json, key: str) -> int | None:
-    """An integer, or None when absent or null."""
+    """An integer, or None when absent or null. ``5.0`` is one too, as it is to the runtimes: clients in languages that
+    have one kind of number write it so. Beyond 2**53 a float no longer says which integer was meant."""
     value = body.get(key)
     if value is None or type(value) is int:
         return value
+    if type(value) is float and value.is_integer() and abs(value) <= _EXACT_MOST:
+        return int(value)
     raise wrong(key, "an integer")
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from gateway.dataplane import pipeline
-from gateway.dataplane.decoding import decoded
+from gateway.dataplane.decoding import plain
 from gateway.dataplane.exchange import NO_FACTS, Exchange
 from gateway.model.enums import Api
 from tests.unit.dataplane.conftest import Make
@@ -278,11 +278,11 @@ async def test_nothing_is_decompressed_on_the_loop(
     """Thirty kilobytes may be thirty megabytes: however short a compressed body is, a thread unpacks it."""
     threads: list[str] = []
 
-    def decoded_there(body: bytes, coding: bytes, most: int) -> bytes:
+    def plain_there(body: bytes, coding: bytes, most: int) -> bytes:
         threads.append(threading.current_thread().name)
-        return decoded(body, coding, most)
+        return plain(body, coding, most)
 
-    monkeypatch.setattr(pipeline, "decoded", decoded_there)
+    monkeypatch.setattr(pipeline, "plain", plain_there)
     plane = await make({"a": [first.url]}, gateway={"max_body": "100kB"})
     assert (await plane.ask(gzip.compress(orjson.dumps(CHAT)), content_encoding=" GZip ")).status == 200
     bomb = await plane.ask(gzip.compress(b"x" * 5_000_000), content_encoding="gzip")

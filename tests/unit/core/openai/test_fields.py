@@ -10,7 +10,7 @@ from gateway.errors import ApiError
 
 _READERS: dict[str, tuple[Callable[[dict[str, Any], str], Any], Any, list[Any]]] = {
     "flag": (fields.flag, True, ["true", 1, 0, [], {}]),
-    "whole": (fields.whole, 3, [3.0, "3", True, []]),
+    "whole": (fields.whole, 3, [3.5, 1e17, "3", True, []]),
     "number": (fields.number, 0.5, ["0.5", True, {}]),
     "text": (fields.text, "x", [1, True, [], {}]),
     "items": (fields.items, [1], ["x", 1, {}]),
@@ -46,6 +46,8 @@ def test_wrong_types_name_the_field(name: str) -> None:
 def test_whole_numbers_are_numbers() -> None:
     """``temperature: 1`` is as good as ``1.0``."""
     assert fields.number({"temperature": 1}, "temperature") == 1.0
+    found = fields.whole({"max_tokens": 5.0}, "max_tokens")
+    assert (found, type(found)) == (5, int)
 
 
 @pytest.mark.parametrize(
