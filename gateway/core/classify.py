@@ -90,6 +90,7 @@ def classify(
         context_tokens,
         facts.turns,
         bucket,
+        facts.truncates,
     )
 
 

@@ -182,8 +182,8 @@ def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
     Counting tokens needs no context, so no window stands against it. Anything else comes here as a last resort, when
     nothing but windows stands against the pools that serve its adapter: estimates err by a few percent, and reserved
     output that the client did not ask for is a guess. So while the prompt itself may fit, the pools with the largest
-    window get it and their runtime has the last word. Every other objection stands. Raises ``ApiError`` 400 if the
-    prompt alone is too long.
+    window get it and their runtime has the last word, and so they do where it was asked to cut the prompt. Every other
+    objection stands. Raises ``ApiError`` 400 if the prompt alone is too long.
     """
     counting = profile.api in COUNTING
     if decision.pools and not counting:
@@ -205,8 +205,8 @@ def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
     lifted = [name for name in windows if name not in barred]
     if not counting:
         largest = max([windows[name] for name in lifted or windows])
-        if profile.prompt_tokens > largest * WINDOW_SLACK:
-            raise _too_long(profile)
+        if profile.prompt_tokens > largest * WINDOW_SLACK and not profile.truncates:
+            raise _too_long(profile, largest)
         lifted = [name for name in lifted if windows[name] == largest]
     return _with_lifted(table, profile, decision, lifted, others)
 
@@ -226,8 +226,14 @@ def _with_lifted(
     )
 
 
-def _too_long(profile: Profile) -> ApiError:
-    message = f"The prompt has about {profile.prompt_tokens} tokens, more than this model's context window holds."
+def _too_long(profile: Profile, window: int) -> ApiError:
+    """In the words of the API's vendor: clients know by these, not by the code, that they should shorten the prompt."""
+    tokens = profile.prompt_tokens
+    message = (
+        f"prompt is too long: about {tokens} tokens > {window} maximum"
+        if profile.api is Api.MESSAGES
+        else f"This model's maximum context length is {window} tokens. However, your prompt has about {tokens} tokens."
+    )
     return ApiError(400, "context_length_exceeded", message, param=_PROMPT_FIELD.get(profile.api, "messages"))
 
 

@@ -47,7 +47,7 @@ class Facts:
     ``session`` tells whether that hint was explicit. ``usage_in_stream``: what ``stream_options.include_usage`` said.
     ``tools`` are the declared tool names in order; ``forced_tool`` the one named by tool_choice.
     ``longest_bytes``: of several independent inputs (embeddings, rerank, prompt arrays) the largest, which alone must
-    fit the context; 0 = all text is one context.
+    fit the context; 0 = all text is one context. ``truncates``: the runtime is asked to cut what is too long.
     """
 
     api: Final[Api]
@@ -73,6 +73,7 @@ class Facts:
     conversation: Final[bytes]
     session: Final[bool]
     longest_bytes: Final[int]
+    truncates: Final[bool]
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class Facts:
         conversation: bytes = b"",
         session: bool = False,
         longest_bytes: int = 0,
+        truncates: bool = False,
     ) -> None:
         self.api = api
         self.model = model
@@ -123,6 +125,7 @@ class Facts:
         self.conversation = conversation
         self.session = session
         self.longest_bytes = longest_bytes
+        self.truncates = truncates
 
 
 @dataclass(init=False, unsafe_hash=True)
@@ -181,7 +184,7 @@ class Profile:
     """The finite description a policy matches on, plus the numbers it may bound.
 
     ``context_tokens`` = estimated prompt tokens + reserved output tokens. ``bucket`` is the label built from
-    ``buckets.by``.
+    ``buckets.by``. ``truncates``: the runtime is asked to cut a prompt that is too long.
     """
 
     api: Final[Api]
@@ -201,6 +204,7 @@ class Profile:
     context_tokens: Final[int]
     turns: Final[int]
     bucket: Final[str]
+    truncates: Final[bool]
 
     def __init__(
         self,
@@ -221,6 +225,7 @@ class Profile:
         context_tokens: int,
         turns: int,
         bucket: str,
+        truncates: bool = False,
     ) -> None:
         self.api = api
         self.model = model
@@ -239,3 +244,4 @@ class Profile:
         self.context_tokens = context_tokens
         self.turns = turns
         self.bucket = bucket
+        self.truncates = truncates

@@ -64,5 +64,7 @@ def reading_of(
         server_state,
         digest,
         named,
+        0,
+        output.truncates(body),
     )
     return Reading(facts, Texts(system, user, tuple(parts)))

@@ -14,6 +14,7 @@ from gateway.core.openai.chat import read_chat
 from gateway.core.openai.fields import flag, items, model_of, wrong
 from gateway.core.openai.messages import read_messages
 from gateway.core.openai.parse import Json
+from gateway.core.openai.responses import read_responses
 from gateway.errors import ApiError
 from gateway.model.enums import Api, Structured
 from gateway.model.facts import Facts, Reading, Texts
@@ -116,6 +117,7 @@ def _reading(
         conversation=digest,
         session=named,
         longest_bytes=inputs.longest + shared_bytes if inputs.count > 1 else 0,
+        truncates=output.truncates(body),
     )
     return Reading(facts, Texts(gather.join([system]) if system else "", clipped, tuple(inputs.parts)))
 
@@ -185,8 +187,11 @@ def read_score(body: Json, session: bytes | None) -> Reading:
 
 
 def read_tokenize(body: Json, session: bytes | None) -> Reading:
-    """``prompt`` (vLLM), ``content`` (llama.cpp) or ``messages``; with ``system`` beside them they are Anthropic's."""
+    """``prompt`` (vLLM), ``content`` (llama.cpp) or ``messages``; with ``system`` beside them they are Anthropic's.
+    ``input``: a Responses request."""
     model_of(body)
+    if body.get("input") is not None:
+        return _as_conversation(Api.TOKENIZE, read_responses, body, session)
     if body.get("messages") is not None:
         return _as_conversation(Api.TOKENIZE, read_messages if "system" in body else read_chat, body, session)
     inputs = _Inputs()

@@ -31,6 +31,8 @@ _GUIDES: Final = {
 _GUIDE_KEYS: Final[tuple[str, ...]] = tuple(_GUIDES)
 _UNGUIDED: Final = Structured.NONE
 _SAMPLING_KEYS: Final[tuple[str, ...]] = ("seed", "temperature", "top_p", "n", "logprobs", "top_logprobs")
+# vLLM's, its rerank's, and the Responses API's.
+_TRUNCATION_KEYS: Final[tuple[str, ...]] = ("truncate_prompt_tokens", "max_tokens_per_doc", "truncation")
 
 
 def _names(body: Json, keys: tuple[str, ...]) -> bool:
@@ -93,6 +95,15 @@ def reserved(body: Json, *keys: str) -> int | None:
         if value is not None and value >= 0 and (most is None or value > most):
             most = value
     return most
+
+
+def truncates(body: Json) -> bool:
+    """Whether the runtime is asked to cut a prompt that is too long, instead of refusing it."""
+    if not _names(body, _TRUNCATION_KEYS):
+        return False
+    if body.get("truncate_prompt_tokens") is not None or body.get("max_tokens_per_doc") is not None:
+        return True
+    return body.get("truncation") == "auto"
 
 
 def usage_in_stream(body: Json) -> bool | None:

@@ -7,6 +7,7 @@ PATHS = {
     "/v1/completions": Api.COMPLETIONS,
     "/v1/embeddings": Api.EMBEDDINGS,
     "/v1/responses": Api.RESPONSES,
+    "/v1/responses/input_tokens": Api.TOKENIZE,
     "/v1/messages": Api.MESSAGES,
     "/v1/messages/count_tokens": Api.TOKENIZE,
     "/v1/rerank": Api.RERANK,

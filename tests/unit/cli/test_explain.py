@@ -79,7 +79,7 @@ def test_a_refusal_is_explained_too(tmp_path: Path) -> None:
     long = body(messages=[{"role": "user", "content": "a word " * 100_000}])
     status, text = explained(tmp_path, long)
     assert status == 0
-    assert "Pools        none: the request is refused with 400 context_length_exceeded: The prompt has about" in text
+    assert "Pools        none: the request is refused with 400 context_length_exceeded: This model's maximum" in text
     assert text.count("exceed its context window of 131,072 tokens") == 3
     found = json.loads(explained(tmp_path, long, as_json=True)[1])
     assert (found["accepted"], found["status"], found["code"]) == (False, 400, "context_length_exceeded")

@@ -86,6 +86,7 @@ def test_every_field_in_its_place() -> None:
         tool_use=ToolUse.FORCED,
         structured=Structured.JSON_OBJECT,
         max_output_tokens=7,
+        truncates=True,
     )
     assert {field.name: getattr(found, field.name) for field in dataclasses.fields(Profile)} == {
         "api": Api.CHAT,
@@ -105,6 +106,7 @@ def test_every_field_in_its_place() -> None:
         "context_tokens": 107,
         "turns": 3,
         "bucket": "qwen/short/chat/high/legal/gold",
+        "truncates": True,
     }
 
 

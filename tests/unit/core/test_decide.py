@@ -315,8 +315,29 @@ def test_pools_that_do_not_serve_the_adapter_leave_a_long_request_to_the_others(
     profile = having(adapter=adapter, prompt_tokens=10, context_tokens=9000)
     assert {exclusion.by for exclusion in decide(built, profile).exclusions} == {"context_window", "adapter"}
     assert settled(built, profile).pools == ("bf16",)
-    with pytest.raises(ApiError, match="context window holds"):
+    with pytest.raises(ApiError, match="maximum context length is 2000 tokens"):
         settled(built, dataclasses.replace(profile, prompt_tokens=2500))
+
+
+def test_a_prompt_that_the_runtime_is_to_cut_is_never_too_long() -> None:
+    """It goes to the largest window, where least is cut; constraints hold."""
+    profile = having(prompt_tokens=50_000, context_tokens=50_512, truncates=True)
+    assert settled(windows(), profile).pools == ("large",)
+    assert settled(windows(stays_16_bit()), profile).pools == ("small",)
+
+
+@pytest.mark.parametrize(
+    ("api", "words"),
+    [
+        (Api.CHAT, "This model's maximum context length is 2000 tokens. However, your prompt has about 9000 tokens."),
+        (Api.MESSAGES, "prompt is too long: about 9000 tokens > 2000 maximum"),
+    ],
+)
+def test_too_long_is_said_in_the_words_that_clients_know(api: Api, words: str) -> None:
+    """Frameworks tell a full context from other bad requests by these, and shorten the prompt."""
+    with pytest.raises(ApiError) as caught:
+        settled(windows(), having(api=api, prompt_tokens=9000, context_tokens=9000))
+    assert (caught.value.code, caught.value.message) == ("context_length_exceeded", words)
 
 
 @pytest.mark.parametrize("api", [Api.TOKENIZE, Api.DETOKENIZE])

@@ -229,6 +229,7 @@ async def test_the_last_resort_keeps_a_tool_loops_precision(make: Make, first: U
     [
         ("/tokenize", {"prompt": "word " * 5000}),
         ("/detokenize", {"tokens": [7] * 5000}),
+        ("/v1/responses/input_tokens", {"input": "word " * 5000}),
         ("/v1/messages/count_tokens", {"system": "s", "messages": [{"role": "user", "content": "word " * 5000}]}),
     ],
 )
@@ -236,6 +237,21 @@ async def test_how_long_a_text_is_may_be_asked_of_any_text(
     make: Make, first: Upstream, path: str, body: dict[str, Any]
 ) -> None:
     """Whoever wants to know whether a text fits gets the pool's answer, not the refusal it wants to avoid."""
+    plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})
+    assert (await plane.ask({"model": "m", **body}, path=path)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", {"input": "word " * 5000, "truncate_prompt_tokens": 512}),
+        ("/v1/responses", {"input": "word " * 5000, "truncation": "auto"}),
+    ],
+)
+async def test_a_runtime_that_is_asked_to_cut_gets_any_length(
+    make: Make, first: Upstream, path: str, body: dict[str, Any]
+) -> None:
+    """A client that says how a long text is to be cut gets no refusal for its length."""
     plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})
     assert (await plane.ask({"model": "m", **body}, path=path)).status == 200
 

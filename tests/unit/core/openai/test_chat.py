@@ -53,6 +53,7 @@ def test_every_fact_in_its_place() -> None:
         logprobs=True,
         metadata={"quantgate_task": "code"},
         user="u-1",
+        truncate_prompt_tokens=-1,
     )
     facts = reading.facts
     tools_bytes = len('[{"type":"function","function":{"name":"f"}}]')
@@ -79,6 +80,7 @@ def test_every_fact_in_its_place() -> None:
         "server_state": False,
         "session": True,
         "longest_bytes": 0,
+        "truncates": True,
     }
     found = {field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)}
     assert len(found.pop("conversation")) == 16

@@ -156,3 +156,25 @@ def test_every_input_api_needs_a_model() -> None:
         with pytest.raises(ApiError) as caught:
             read(api, b"{}")
         assert caught.value.code == "missing_model"
+
+
+def test_counting_a_responses_request() -> None:
+    """/v1/responses/input_tokens: instructions stand beside the input, and count."""
+    found = reading(Api.TOKENIZE, instructions="be brief", input=[{"role": "user", "content": "hi"}], stream=True)
+    assert (found.facts.api, found.facts.text_bytes, found.facts.stream) == (Api.TOKENIZE, 10, False)
+
+
+@pytest.mark.parametrize(
+    ("api", "fields", "wanted"),
+    [
+        (Api.EMBEDDINGS, {"input": "x", "truncate_prompt_tokens": 512}, True),
+        (Api.EMBEDDINGS, {"input": "x", "truncate_prompt_tokens": None}, False),
+        (Api.EMBEDDINGS, {"input": "x"}, False),
+        (Api.RERANK, {"query": "q", "documents": ["x"], "max_tokens_per_doc": 100}, True),
+        (Api.RESPONSES, {"input": "x", "truncation": "auto"}, True),
+        (Api.RESPONSES, {"input": "x", "truncation": "disabled"}, False),
+    ],
+)
+def test_runtimes_that_are_asked_to_cut(api: Api, fields: dict[str, Any], wanted: bool) -> None:
+    """vLLM's field, its rerank's, and the Responses API's."""
+    assert reading(api, **fields).facts.truncates is wanted

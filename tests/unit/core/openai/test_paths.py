@@ -15,6 +15,7 @@ from gateway.model.enums import Api
         ("/v1/responses", Api.RESPONSES),
         ("/v1/messages", Api.MESSAGES),
         ("/v1/messages/count_tokens", Api.TOKENIZE),
+        ("/v1/responses/input_tokens", Api.TOKENIZE),
         ("/v1/rerank", Api.RERANK),
         ("/v1/score", Api.SCORE),
         ("/tokenize", Api.TOKENIZE),
