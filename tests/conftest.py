@@ -8,6 +8,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from gateway.app.compiled import stale
+from gateway.app.descriptors import raise_descriptor_limit
 from tests.cases.gateway import Gateway
 
 # Nothing is asserted on how long something takes, and other work may share the machine.
@@ -17,6 +18,7 @@ settings.load_profile("patient")
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compiled modules of sources that were edited since would be tested in their stead."""
+    raise_descriptor_limit()  # the cases have more than a thousand scripted endpoints
     changed = stale()
     if changed:
         pytest.exit(

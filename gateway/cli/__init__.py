@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from gateway import __version__
 from gateway.app.compiled import describe
+from gateway.app.descriptors import raise_descriptor_limit
 
 # name: (module, function or typer application in it, one line of help)
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -86,4 +87,5 @@ def root(
 
 def main() -> None:
     """Entry of the installed command."""
+    raise_descriptor_limit()
     app(prog_name="quantgate")

@@ -54,6 +54,7 @@ MEANINGS: dict[Failure, Meaning] = {
     Failure.BAD_ANSWER: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "bad_upstream_answer"),
     Failure.ERROR_EVENT: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_error"),
     Failure.BROKEN_STREAM: Meaning(True, True, Result.UPSTREAM_ERROR, 502, "upstream_closed"),
+    Failure.EXHAUSTED: Meaning(False, True, Result.INTERNAL, 503, "gateway_exhausted"),
     Failure.BUSY: Meaning(False, True, Result.SHED, 429, "capacity_exceeded"),
 }
 

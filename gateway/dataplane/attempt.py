@@ -151,7 +151,9 @@ class Attempt(Due):
 
     def _dialled(self, connection: ClientConnection | None, reason: str) -> None:
         self._dial = None
-        if connection is None:
+        if connection is None and not reason:
+            self.failed(Failure.EXHAUSTED, "The gateway has no connection left to reach the pool with.")
+        elif connection is None:
             self.failed(Failure.CONNECT, f"Cannot connect to the pool's endpoint: {reason}.")
         else:
             self._send(connection, self.forwarder.clock())

@@ -59,7 +59,9 @@ class Interrupts:
         """
         ear, self._bell = os.pipe()
         try:
-            while not select.select([ear], [], [], every_s)[0]:
+            waiting = select.poll()  # ``select`` takes no descriptor above 1,023
+            waiting.register(ear, select.POLLIN)
+            while not waiting.poll(every_s * 1000.0):
                 look()
         finally:
             self.hold()

@@ -83,6 +83,7 @@ class Failure(StrEnum):
     ERROR_EVENT = "error_event"  # an error object inside a 200 stream
     BROKEN_STREAM = "broken_stream"  # closed or reset before the end
     BUSY = "busy"  # the pool's own in-flight limit
+    EXHAUSTED = "exhausted"  # the gateway's own host has no file descriptor or port left to connect with
 
 
 class EndpointState(StrEnum):

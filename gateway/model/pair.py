@@ -3,7 +3,7 @@
 import msgspec
 
 # Failures that say nothing of a pool's answers: the leg never ran, or the gateway took its place away.
-MISSING = frozenset({"shed", "busy", "no_pool", "status_429"})
+MISSING = frozenset({"shed", "busy", "no_pool", "status_429", "exhausted"})
 
 
 class Leg(msgspec.Struct, array_like=True, frozen=True):

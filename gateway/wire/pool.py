@@ -5,6 +5,7 @@ hardly ever meets a connection that the other side is just closing; the rest is 
 """
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -16,6 +17,8 @@ from gateway.wire.reach import connect, is_literal
 from gateway.wire.repeats import KnownAnswers
 
 IDLE_S: Final = 4.0
+# This host has no descriptor, memory or port left: that says nothing about the endpoint.
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 
 Dialled = Callable[[ClientConnection | None, str], None]
 
@@ -68,7 +71,10 @@ class ConnectionPool:
         self._idle.append(connection)
 
     def dial(self, done: Dialled) -> "Dial":
-        """Open a connection; ``done`` hears it, or None and the reason. Give up with ``Dial.cancel``."""
+        """Open a connection; ``done`` hears it, or None and the endpoint's reason: none if the fault is this host's.
+
+        Give up with ``Dial.cancel``.
+        """
         dial = Dial(done)
         task = self._loop.create_task(self._connect(dial), name=f"dial {self._host}:{self._port}")
         dial.task = task
@@ -125,11 +131,16 @@ class ConnectionPool:
 
 
 def why_of(error: OSError) -> str:
-    """Why there is no connection, in words that a client may read: no name and no address of an endpoint in them."""
+    """Why there is no connection, in words that a client may read: no name and no address of an endpoint in them.
+
+    "" if it is for want of something on this host.
+    """
     if isinstance(error, ssl.SSLError):
         return f"TLS, {(error.reason or type(error).__name__).lower().replace('_', ' ')}"
     if isinstance(error, socket.gaierror):
         return "its name is not known"
+    if error.errno in _EXHAUSTED:
+        return ""
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 

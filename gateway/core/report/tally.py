@@ -23,7 +23,9 @@ OTHER = "other"
 BAG_MOST = 1_000  # distinct lists of findings held before they are counted
 BAD_BELOW = 0.5  # feedback under this counts against the pool
 
-NOT_THE_POOLS_FAULT = frozenset({Failure.REUSED_CLOSED.value, Failure.BUSY.value, Failure.STATUS_4XX.value})
+NOT_THE_POOLS_FAULT = frozenset(
+    {Failure.REUSED_CLOSED.value, Failure.BUSY.value, Failure.STATUS_4XX.value, Failure.EXHAUSTED.value}
+)
 """Failed attempts that say nothing about the pool: our own limit, a stale connection, a bad request."""
 
 _ATTEMPTS = msgspec.json.Decoder(list[Attempt])

@@ -1,13 +1,16 @@
 """Attempts: another endpoint where that may help, never outside the decision, and the pool's own words kept."""
 
 import asyncio
+import contextlib
+import os
+import resource
 
 import orjson
 import pytest
 
 from gateway.core import edit
 from tests.unit.dataplane.conftest import Make
-from tests.unit.dataplane.plane import CHAT, OK, STREAM, Upstream, answer, chunk, stream_head
+from tests.unit.dataplane.plane import CHAT, OK, STREAM, Reply, Upstream, answer, chunk, stream_head
 
 
 def failing(status: int, body: bytes = b'{"error":{"message":"boom","type":"x","code":1}}', fields: str = "") -> object:
@@ -88,6 +91,37 @@ async def test_a_refused_connection_is_tried_elsewhere(make: Make, first: Upstre
     reply = await alone.ask(CHAT)
     assert (reply.status, reply.code) == (502, "upstream_unreachable")
     assert "Cannot connect" in reply.json["error"]["message"]
+
+
+async def test_a_host_without_descriptors_blames_no_pool(make: Make, first: Upstream) -> None:
+    """503 and nobody ejected, however often; with room again the same endpoint serves."""
+    plane = await make({"a": [first.url]})
+    reader, writer = await asyncio.open_connection("127.0.0.1", plane.port)
+    body = orjson.dumps(CHAT)
+    while not plane.worker.context.connections:
+        await asyncio.sleep(0.005)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.dup(0)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 1, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        for _ in range(6):
+            writer.write(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            reply = Reply(head + await reader.readexactly(int(Reply(head).header["content-length"])))
+            assert (reply.status, reply.code) == (503, "gateway_exhausted")
+            assert reply.header["retry-after"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
+        writer.close()
+    assert (await plane.outcome()).kind.failure == "exhausted"
+    assert (await plane.ask(CHAT)).header["x-quantgate-pool"] == "a"
 
 
 async def test_a_silent_pool_times_out_and_the_next_serves(make: Make, first: Upstream, second: Upstream) -> None:

@@ -177,6 +177,8 @@ def mismatch() -> ssl.SSLError:
         (OSError(111, "Connect call failed ('10.1.2.3', 8000)"), "Connection refused"),
         (socket.gaierror(-2, "gpu-7.internal: Name or service not known"), "its name is not known"),
         (OSError("gpu-7.internal has no address"), "OSError"),
+        (OSError(24, "Too many open files"), ""),
+        (OSError(99, "Cannot assign requested address"), ""),
     ],
 )
 def test_no_endpoint_is_named_in_why_it_cannot_be_reached(error: OSError, why: str) -> None:
