@@ -74,8 +74,7 @@ class RolloutParts:
     def take_starts(self, message: Starts) -> None:
         """Dispatches that workers announce; the hub needs it before the link exists."""
         try:
-            self.service.clock()
-            self.service.engine.take_starts(message)
+            self.service.engine.take_starts(message, self.service.clock())
         except Exception:
             _log.exception("starts_failed")
 

@@ -118,6 +118,7 @@ class Engine:
 
         Without ``meters`` they count by other gateways' clocks too.
         """
+        self._intake.announce()  # dispatches of before belong to the blocks that move
         self._intake.stamps.stepped(was_s, now_s)
         self.judge.shift(was_s, now_s, meters=meters)
         self.brake.shift(was_s, now_s)

@@ -6,6 +6,7 @@ that was ahead blinds nobody until time catches up, and none makes a stage look 
 evidence is by the wall clock, because workers, records and other gateways are. Owned by the engine and the service.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 import structlog
@@ -21,6 +22,7 @@ AHEAD_S = 60.0
 """By how much other gateways' clocks may be ahead and still be believed."""
 STAMPED_S = 3_600.0
 """How long after a step outcomes come that were stamped before it; nothing waits longer for them."""
+_STEPS_MOST = 8
 _LOOK_S = 0.1
 _LOOKS = 3
 
@@ -30,6 +32,14 @@ _log = structlog.get_logger("control.rollouts_clock")
 def believed(at_s: float, now_s: float) -> float:
     """A moment that another gateway tells; now, if it lies so far in the future that its clock was wrong."""
     return at_s if at_s <= now_s + AHEAD_S else now_s
+
+
+def is_of_before(at_s: float, was_s: float, set_s: float, shown_s: float) -> bool:
+    """Whether a moment was stamped before the clock was set from ``was_s`` to ``set_s``; it went to ``shown_s`` then.
+
+    After a step ahead whatever lies before it, after any step what is still to come.
+    """
+    return at_s < set_s > was_s or at_s > shown_s + STEP_S
 
 
 def fed_until(state: JudgeState) -> float:
@@ -70,34 +80,43 @@ class Clock:
 
 
 class Stamps:
-    """What was stamped by the clock before its last step, in terms of the clock of now."""
+    """What was stamped by the clock before its last steps, in terms of the clock of now.
+
+    A clock is often set by an hour, and by seconds a moment later: each step counts for what was stamped before it.
+    """
 
     def __init__(self) -> None:
-        self._step: tuple[float, float] | None = None
+        self._steps: deque[tuple[float, float]] = deque(maxlen=_STEPS_MOST)
         self._now_s = 0.0
 
     def stepped(self, was_s: float, now_s: float) -> None:
         """The clock was set."""
-        self._step, self._now_s = (was_s, now_s), now_s
+        self._steps.append((was_s, now_s))
+        self._now_s = now_s
 
     def see(self, now_s: float) -> None:
         """The clock shows that."""
         self._now_s = now_s
-        if self._step is not None and now_s - self._step[1] > STAMPED_S:
-            self._step = None
+        if self._steps and now_s - self._steps[-1][1] > STAMPED_S:
+            self._steps.clear()
 
     @property
     def settled(self) -> bool:
         """Nothing can come that was stamped before a step."""
-        return self._step is None
+        return not self._steps
 
     def moment(self, at_s: float) -> float:
-        """When it was: after a step ahead whatever lies before it, after a step back what would be the future."""
-        if self._step is None:
-            return at_s
-        was_s, now_s = self._step
-        before = at_s < now_s if was_s < now_s else at_s > self._now_s + STEP_S
-        return at_s + now_s - was_s if before else at_s
+        """When it was; what may be of before a step or after it is of after it."""
+        moved_s = maybe_s = 0.0
+        shown_s = self._now_s
+        for was_s, set_s in reversed(self._steps):
+            if set_s <= at_s <= shown_s + STEP_S:
+                break
+            maybe_s += set_s - was_s
+            if is_of_before(at_s, was_s, set_s, shown_s):
+                moved_s = maybe_s
+            shown_s = was_s
+        return at_s + moved_s
 
 
 class Since:

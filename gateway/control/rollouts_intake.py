@@ -30,8 +30,10 @@ class Intake:
         self.stamps = Stamps()
         self._starts: dict[tuple[str, str, int], int] = {}
 
-    def take_starts(self, message: Starts) -> None:
+    def take_starts(self, message: Starts, now_s: float | None = None) -> None:
         """Dispatches that workers announce. They are told to the judge before anything that became of them."""
+        if now_s is not None:
+            self.stamps.see(now_s)
         for start in message.counts:
             at = (start.bucket, start.pool, int(self.stamps.moment(start.second)))
             self._starts[at] = self._starts.get(at, 0) + start.number
@@ -46,6 +48,7 @@ class Intake:
 
     def take_outcomes(self, batch: Sequence[Outcome], now_s: float) -> None:
         """Finished requests, as they come from the workers."""
+        self.stamps.see(now_s)  # a turn may wait for long, and what is of now must not look as if it were to come
         self.announce()
         by_run: dict[Run, list[Outcome]] = {}
         for outcome in self._placed(batch) if self._ready() else ():

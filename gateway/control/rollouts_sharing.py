@@ -11,6 +11,7 @@ Called by the service.
 import asyncio
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from sqlalchemy import Engine as Database
 from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.rollouts import Engine
-from gateway.control.rollouts_clock import AHEAD_S, fed_until
+from gateway.control.rollouts_clock import AHEAD_S, fed_until, is_of_before
 from gateway.control.rollouts_names import Names, moved
 from gateway.control.rollouts_values import EngineState
 from gateway.core.evidence import (
@@ -79,7 +80,7 @@ class Sharing:
         self._metered_s = 0.0
         self._set: tuple[float, float] | None = None  # what this gateway's clock was set from and to
         self._set_by_s = 0.0  # and by how much while it waited
-        self._was_set_back = False  # and has not told the others
+        self._was_set_back = self._says_set_back = False  # and has not told the others; tells them now
 
     @property
     def shared(self) -> bool:
@@ -104,16 +105,17 @@ class Sharing:
             return self._without_others(engine, now_s)
         self._answered_s = now_s
         self._go_back(engine)
+        self._before, self._alone_since_s = None, None
         self._be_alone(False)
         return self._merged(engine, heard, watched, now_s)
 
     def shift(self, engine: Engine, was_s: float, now_s: float) -> None:
         """The clock was set. Meters count by the slowest clock of all that are on the database, if there are others."""
         step_s, others = now_s - was_s, self.shared and self.merger.alive > 1
-        if not others and self._before is not None:
-            self._go_back(engine)  # the meters of then move along as well, and what was judged since is judged again
-            self.alone = False
+        self._go_back(engine)  # the meters of then move along as well, and what was judged alone is judged again
         engine.shift(was_s, now_s, meters=not others)
+        if self._before is not None:
+            self._before = engine.judge.state()
         watched = self._names.of(engine.judge, engine.salt)
         self._waiting = [(name, moved(block, watched.get(name), was_s, now_s)) for name, block in self._waiting]
         if not others:
@@ -121,7 +123,7 @@ class Sharing:
         self._metered_s += step_s
         self._set_by_s += step_s
         self._set = (was_s, now_s)
-        self._was_set_back = step_s < 0.0
+        self._was_set_back = self._was_set_back or step_s < 0.0
         self._answered_s = None if self._answered_s is None else self._answered_s + step_s
         self._alone_since_s = None if self._alone_since_s is None else self._alone_since_s + step_s
 
@@ -148,10 +150,9 @@ class Sharing:
 
     def _go_back(self, engine: Engine) -> None:
         """Take back what was judged alone: it was kept, and the others are told of it now."""
-        before, self._before = self._before, None
-        self._fed, self._alone_since_s = 0, None
-        if before is not None:
-            engine.judge.go_back(before)
+        self._fed = 0
+        if self._before is not None:
+            engine.judge.go_back(self._before)
             for run in engine.runs.values():
                 run.forget_steps()
 
@@ -163,7 +164,10 @@ class Sharing:
     def _talk_to_others(self, engine: Engine, now_s: float, *, leaving: bool = False) -> asyncio.Task[Heard]:
         held = {self._names.name(key): first for key, first in engine.judge.held(now_s).items()}
         blocks = tuple((name, block.record) for name, block in self._waiting)
-        report, state = Report(self._process, now_s, blocks, held, leaving, self._was_set_back), None
+        # Also where it was while control was down: what others have of this gateway beyond now was another time.
+        set_back = self._was_set_back or (self._position is None and engine.was_ahead)
+        report, state = Report(self._process, now_s, blocks, held, leaving, set_back), None
+        self._was_set_back, self._says_set_back = False, set_back
         self._sent = len(blocks)
         if self._position is not None and not self.alone and now_s - self._metered_s >= METERS_S:
             self._metered_s, state = now_s, engine.state(now_s, whole=False)
@@ -184,8 +188,8 @@ class Sharing:
             heard = work.result()
         except (SQLAlchemyError, OSError) as error:
             _log.warning("evidence_not_shared", error=type(error).__name__)
+            self._was_set_back = self._was_set_back or self._says_set_back
             return None
-        self._was_set_back = False
         del self._waiting[: self._sent]
         self._sent = 0
         return heard
@@ -194,24 +198,27 @@ class Sharing:
         joins, self._position = self._joins, heard.position
         if joins and heard.meters is not None and fed_until(heard.meters.judge) <= now_s + AHEAD_S:
             engine.take_over(heard.meters, now_s)
-        reports = self._placed(heard.reports, watched)
+        reports = self._placed(heard.reports, watched, now_s)
         found: list[KeyedBlock] = []
         for one in (one for report in reports for one in self.merger.take(report, watched)):
             if isinstance(one, KeyedBlock):
                 found.append(one)
             elif not joins:  # others' meters have followed already
-                engine.judge.series(one.key).follow(one.was, one.now)
+                with suppress(UnknownSeriesError):  # another policy came into force meanwhile
+                    engine.judge.series(one.key).follow(one.was, one.now)
                 found = [one.block(block) for block in found]
         # What was reported before a gateway joined is read again, and is in its meters already.
         return [block for block in found if not joins or _is_new(engine.judge, block, now_s)]
 
-    def _placed(self, reports: Sequence[Report], watched: Mapping[str, Watched]) -> Sequence[Report]:
+    def _placed(self, reports: Sequence[Report], watched: Mapping[str, Watched], now_s: float) -> Sequence[Report]:
         """Nobody else counts by what this gateway said before its clock was set: it was said by the clock of now."""
         if self._set is None or self.merger.alive > 1:
             return reports
-        was_s, now_s = self._set
+        was_s, set_s = self._set
         return [
-            report.shifted(watched, was_s, now_s) if abs(report.at_s - was_s) < abs(report.at_s - now_s) else report
+            report.shifted(watched, was_s, set_s)
+            if report.process == self._process and is_of_before(report.at_s, was_s, set_s, now_s)
+            else report
             for report in reports
         ]
 

@@ -58,7 +58,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Moved(NamedTuple):
-    """The clock that all were waiting for was set back: what meters have judged of a series is counted from ``now``."""
+    """The clock that all were waiting for was set back: the last block that was complete of a series is ``now``."""
 
     key: SeriesKey
     was: int
@@ -179,7 +179,7 @@ class Merger:
             if (was - now) * one.block_s <= AHEAD_S:
                 continue
             waiting.through = now
-            yield Moved(one.key, was, now)
+            yield Moved(one.key, was - 1, now - 1)
 
     def _promised(self, name: str, one: Watched, nobody: int) -> int:
         """The first block that somebody may still add to; ``nobody`` with nobody left alive."""

@@ -190,14 +190,14 @@ class Series:
 
         Without ``meter`` only what is collected here moves along: the meter counts in seconds of several clocks.
         """
-        was, now = self.timeline.number_at(was_s), self.timeline.number_at(now_s)
+        closed = self.timeline.next_block - 1
         self.timeline.shift(was_s, now_s)
         self.stage_s = moved(self.stage_s, was_s, now_s)
         if meter or self.meter.block == NEVER_FED:
-            self.follow(was, now)
+            self.follow(closed, self.timeline.next_block - 1)
 
     def follow(self, was: int, now: int) -> None:
-        """What counts the judged blocks moves along from one block to another."""
+        """What counts the judged blocks moves along, as the last closed one moved: the next must not lie behind it."""
         self.meter.shift(was, now, self.spec.block_s)
         self.stage_block = moved(self.stage_block, was, now)
         if self.dispersion is not None:

@@ -82,12 +82,27 @@ def test_what_was_stamped_before_a_step_is_known_by_where_it_lies() -> None:
     stamps = Stamps()
     assert stamps.settled and stamps.moment(5.0) == 5.0
     stamps.stepped(1_000.0, 4_600.0)
+    stamps.see(4_700.0)
     assert [stamps.moment(at_s) for at_s in (990.0, 4_600.0, 4_700.0)] == [4_590.0, 4_600.0, 4_700.0]
     stamps.stepped(8_000.0, 4_400.0)
     stamps.see(4_410.0)
     assert [stamps.moment(at_s) for at_s in (7_990.0, 4_405.0, 4_411.0)] == [4_390.0, 4_405.0, 4_411.0]
     stamps.see(4_400.0 + STAMPED_S + 1)
     assert stamps.settled
+
+
+@pytest.mark.parametrize("first_s", [-HOUR, HOUR])
+@pytest.mark.parametrize("second_s", [-HOUR, -3.0, 3.0, HOUR])
+def test_each_step_counts_for_what_was_stamped_before_it(first_s: float, second_s: float) -> None:
+    """A clock is often set twice: by an hour, and by seconds once it knows better."""
+    stamps = Stamps()
+    stamps.stepped(10_000.0, 10_000.0 + first_s)
+    stamps.stepped(10_100.0 + first_s, 10_100.0 + first_s + second_s)
+    now_s = 10_110.0 + first_s + second_s
+    stamps.see(now_s)
+    ago = [now_s - stamps.moment(at_s) for at_s in (9_990.0, 10_050.0 + first_s, now_s - 1.0)]
+    # A little back is no future: what is no older than now may be of after the step.
+    assert ago == [120.0, pytest.approx(60.0, abs=3.0), 1.0]
 
 
 def test_a_standing_is_as_old_as_it_is_whatever_the_clock_was_set_to() -> None:
@@ -276,6 +291,49 @@ def test_a_start_with_a_clock_that_is_ahead_makes_nothing_older_once_it_is_set_b
     rig.now_s -= 10 * HOUR
     assert noted() == before
     assert rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0) <= 10
+
+
+@pytest.mark.parametrize("step_s", [-HOUR, HOUR])
+def test_what_was_announced_before_a_step_is_awaited_after_it(step_s: float) -> None:
+    """Announcements are told with the next outcomes: those of before belong to the blocks that moved."""
+    rig = EngineRig(rollout_policy(stages="[{weight: 50%, at_least: {requests: 100000}}]"))
+    rig.until(lambda: rig.at(State.STEPPING))
+    for _ in range(20):
+        rig.second()
+    series, at_s = rig.engine.judge.series(SeriesKey("errors", BUCKET, "int4")), rig.now_s
+    rig.engine.take_starts(Starts(0, [Start(int(at_s), BUCKET, "int4", 10)]))
+    rig.engine.shift(at_s, at_s + step_s)
+    rig.now_s += step_s
+    for _ in range(15):
+        rig.now_s += 1.0
+        rig.turn()
+    late = [request_of(BUCKET, "int4", at_s, f"late-{number}", error=True) for number in range(10)]
+    rig.engine.take_outcomes(late, rig.now_s)
+    for _ in range(20):
+        rig.now_s += 1.0
+        rig.turn()
+    assert (series.bad, series.timeline.late) == (10, 0)
+
+
+def test_what_comes_in_while_a_turn_waits_after_a_step_back_is_of_now() -> None:
+    """However long the database does not answer: the turn is not what tells the time."""
+    rig = EngineRig(rollout_policy(stages="[{weight: 50%, at_least: {requests: 100000}}]"))
+    rig.until(lambda: rig.at(State.STEPPING))
+    for _ in range(20):
+        rig.second()
+    rig.engine.shift(rig.now_s, rig.now_s - HOUR)
+    rig.now_s -= HOUR
+    series = rig.engine.judge.series(SeriesKey("json", BUCKET, "int4"))
+    for second in range(10):
+        at_s = rig.now_s + second
+        rig.engine.take_starts(Starts(0, [Start(int(at_s), BUCKET, "int4", 1)]), at_s)
+        batch = [request_of(BUCKET, "int4", at_s, f"w-{second}")]
+        rig.engine.take_outcomes(batch, at_s)
+        rig.engine.take_scored([Scored(one, inspection(json=False)) for one in batch], at_s)
+    bad = series.bad
+    rig.now_s += 30.0
+    rig.engine.turn(rig.now_s)
+    assert (series.bad - bad, series.timeline.late) == (10, 0)
 
 
 def test_the_brake_and_the_twin_remember_for_as_long_as_they_should() -> None:

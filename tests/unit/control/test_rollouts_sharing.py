@@ -537,3 +537,104 @@ async def test_clocks_that_were_all_ahead_and_are_set_back_one_by_one_hide_nothi
     assert told - waits - 20 <= series[0].evidence.number <= told, "and nothing twice"
     traffic.every_bad = 1
     assert await both.until(State.ROLLED_BACK, traffic) < 20
+
+
+@pytest.mark.parametrize("ahead_s", [5.0, 200.0])
+async def test_nothing_of_after_a_step_is_taken_for_said_before_it(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, ahead_s: float
+) -> None:
+    """Also when the clock shows again what it showed before it was set back."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    found, traffic = fleet(1), Traffic()
+    found.ahead_s[0] = ahead_s
+    await found.begun(traffic)
+    for second in range(int(ahead_s) + 60):
+        found.ahead_s[0] = ahead_s if second < 20 else 0.0
+        await found.second(traffic.second(found.now_s))
+    await found.idle(15)
+    told = (int(ahead_s) + 60) * 10
+    assert told - 20 <= found.services[0].engine.judge.series(JSON).evidence.number <= told
+    assert found.services[0].sharing.merger.late <= 20
+
+
+@pytest.mark.parametrize("step_s", [-20.0, 20.0])
+async def test_a_step_while_each_judges_alone_leaves_the_whole_as_it_is(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    """What was judged alone by the clock of before is a part of the whole, once, in every copy."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    for second in range(60):
+        both.away = {0, 1} if 5 <= second < 40 else set()
+        both.ahead_s[0] = step_s if second >= 30 else 0.0
+        await both.second(traffic.second(both.now_s))
+    await both.idle(60)
+    numbers = [service.engine.judge.series(JSON).evidence.number for service in both.services]
+    assert numbers[0] == numbers[1]
+    assert 600 - max(0.0, -step_s) * 5 <= numbers[0] <= 600, "but for seconds that the others had closed already"
+
+
+async def test_a_clock_that_is_set_back_while_each_judges_alone_hides_nothing(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has judged alone of the future does not close the blocks of now."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    both.ahead_s[0] = 3_600.0
+    for second in range(40):
+        both.away = {0, 1} if second >= 20 else set()
+        await both.second(traffic.second(both.now_s))
+    both.ahead_s[0], traffic.every_bad = 0.0, 1
+    assert await both.until(State.ROLLED_BACK, traffic) < 20
+
+
+@pytest.mark.parametrize("then_s", [0.0, 3.0])
+async def test_a_step_while_a_report_is_under_way_is_told_with_the_next(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, then_s: float
+) -> None:
+    """Or all would wait for an hour that is over; also where another step ahead follows at once."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    both.ahead_s = {0: 3_600.0, 1: 3_600.0}
+    await both.begun(traffic)
+    for _ in range(20):
+        await both.second(traffic.second(both.now_s))
+    append = reports.append
+
+    def slow(*arguments: object) -> int:
+        for index, service in enumerate(both.services):
+            if service.sharing._work is not None and both.ahead_s[index] == 3_600.0:
+                for both.ahead_s[index] in (0.0, then_s):
+                    service.clock()
+        return append(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reports, "append", slow)
+    for _ in range(30):
+        await both.second(traffic.second(both.now_s))
+    assert both.ahead_s == {0: then_s, 1: then_s}
+    traffic.every_bad = 1
+    assert await both.until(State.ROLLED_BACK, traffic) < 20
+
+
+async def test_a_clock_that_was_set_back_while_control_was_down_is_heard_by_the_others(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says now of seconds that it has spoken of before the restart is no second word."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    both.ahead_s[1] = 60.0
+    await both.begun(traffic)
+    for _ in range(70):
+        await both.second(traffic.second(both.now_s))
+    await both.services[1]._save_meters()
+    both.ahead_s[1] = 0.0
+    both.services[1] = both.start(1)
+    await both.idle(2)
+    before = both.services[0].engine.judge.series(JSON).evidence.number
+    for _ in range(40):
+        await both.second(traffic.second(both.now_s))
+    await both.idle(70)
+    counted = both.services[0].engine.judge.series(JSON).evidence.number
+    assert counted == 110 * 10, (before, counted)

@@ -273,3 +273,20 @@ def test_a_block_from_before_the_meter_is_late():
     series = Series(RATE, 1e-9, 100.0)
     assert series.feed(BlockRecord(3, ((0.0, BAD, 5),)), 200.0) is None
     assert (series.timeline.late, series.meter.total) == (5, 0.0)
+
+
+@given(st.floats(-200.0, 200.0), st.floats(100.0, 150.0), st.sampled_from([0.0, 25.0, 90.0]))
+def test_a_step_of_any_size_closes_no_block_that_is_open(step_s, at_s, deadline_s):
+    """Also one that is smaller than the time for which blocks stay open: the meter stands where they begin."""
+    series = _series(block_s=10.0, deadline_s=deadline_s)
+    offset = number = 0.0
+    for second in range(300):
+        if second <= at_s < second + 1:
+            series.shift(second + 0.5, second + 0.5 + step_s)
+            offset = step_s
+        for record in series.collect(second + 0.5 + offset):
+            series.feed(record, 0.0)
+        number += series.accept(second + 0.5 + offset, 0.0)
+    for record in series.collect(1_000.0):
+        series.feed(record, 0.0)
+    assert (series.timeline.late, series.evidence.number) == (0, 300 if number == 300 else -1)
