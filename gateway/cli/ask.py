@@ -116,7 +116,9 @@ def answer(table: Table, ask: Ask, tenant: Tenant, tokens: int | None = None) ->
     estimate = _estimate(table, reading) if tokens is None else Estimate(tokens, True, True, tokens, "given")
     principal = Principal(tenant.name, tenant.tier, tenant.grants, tenant.slot, tenant.trusted)
     hint = ask.headers.get("x-quantgate-task") if tenant.trusted else None
-    profile = classify(table, reading.facts, reading.texts, principal, estimate.tokens, hint=hint)
+    profile = classify(
+        table, reading.facts, reading.texts, principal, estimate.tokens, least_tokens=estimate.least(), hint=hint
+    )
     return Answer(ask, reading, tenant, estimate, explain(table, profile))
 
 

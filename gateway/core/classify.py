@@ -47,12 +47,14 @@ def classify(
     principal: Principal,
     prompt_tokens: int,
     *,
+    least_tokens: int | None = None,
     hint: str | None = None,
     at_least: str | None = None,
 ) -> Profile:
     """The profile of one request.
 
     ``hint`` is a task named by a header; it and the body's own hint count only for trusted callers and known tasks.
+    ``least_tokens``: what the prompt has even if the estimate errs; by default it is exact.
     ``at_least`` is a length class the conversation already reached. ``ApiError`` 404 when the model is unknown or not
     for this tenant: the two look the same from outside.
     """
@@ -90,7 +92,7 @@ def classify(
         context_tokens,
         facts.turns,
         bucket,
-        facts.truncates,
+        0 if facts.truncates else _share(facts, prompt_tokens if least_tokens is None else least_tokens),
     )
 
 
@@ -130,10 +132,15 @@ def _unknown_model(table: Table, tenant: Tenant | None, asked: str) -> ApiError:
 
 def _context_tokens(facts: Facts, prompt_tokens: int, default_output_tokens: int) -> int:
     """Tokens one context must hold: the prompt, or its largest independent input, and the reserved output."""
-    if 0 < facts.longest_bytes < facts.text_bytes:
-        prompt_tokens = -(-prompt_tokens * facts.longest_bytes // facts.text_bytes)
     reserved = facts.max_output_tokens
-    return prompt_tokens + (default_output_tokens if reserved is None else reserved)
+    return _share(facts, prompt_tokens) + (default_output_tokens if reserved is None else reserved)
+
+
+def _share(facts: Facts, prompt_tokens: int) -> int:
+    """Of all prompt tokens those of the largest independent input."""
+    if 0 < facts.longest_bytes < facts.text_bytes:
+        return -(-prompt_tokens * facts.longest_bytes // facts.text_bytes)
+    return prompt_tokens
 
 
 def _length(classifier: Classifier, context_tokens: int, at_least: str | None) -> str:

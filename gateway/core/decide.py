@@ -20,7 +20,9 @@ from gateway.model.table import Constraint, Model, Pool, Route, Table
 
 MEMO_MOST: Final = 4096
 NO_ROUTE: Final = "none"
-WINDOW_SLACK: Final = 1.1  # an estimated prompt this much over the window may still fit
+WINDOW_SLACK: Final = 1.5
+"""A prompt that is estimated this much over the window may still fit: vocabularies cut a language, or digits, into as
+many more or fewer tokens. To refuse one that fits is worse than to ask a pool, which refuses in a millisecond."""
 CONTEXT_WINDOW: Final = "context_window"
 ADAPTER: Final = "adapter"
 # Where a request has its prompt, if not in ``messages``: what ``param`` of the refusal names.
@@ -180,7 +182,7 @@ def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
     """``decision`` with the pools that may get the request although it exceeds their context window.
 
     Counting tokens needs no context, so no window stands against it. Anything else comes here as a last resort, when
-    nothing but windows stands against the pools that serve its adapter: estimates err by a few percent, and reserved
+    nothing but windows stands against the pools that serve its adapter: estimates err, and reserved
     output that the client did not ask for is a guess. So while the prompt itself may fit, the pools with the largest
     window get it and their runtime has the last word, and so they do where it was asked to cut the prompt. Every other
     objection stands. Raises ``ApiError`` 400 if the prompt alone is too long.
@@ -205,7 +207,7 @@ def settle(table: Table, profile: Profile, decision: Decision) -> Decision:
     lifted = [name for name in windows if name not in barred]
     if not counting:
         largest = max([windows[name] for name in lifted or windows])
-        if profile.prompt_tokens > largest * WINDOW_SLACK and not profile.truncates:
+        if profile.least_tokens > largest * WINDOW_SLACK:
             raise _too_long(profile, largest)
         lifted = [name for name in lifted if windows[name] == largest]
     return _with_lifted(table, profile, decision, lifted, others)
@@ -228,7 +230,7 @@ def _with_lifted(
 
 def _too_long(profile: Profile, window: int) -> ApiError:
     """In the words of the API's vendor: clients know by these, not by the code, that they should shorten the prompt."""
-    tokens = profile.prompt_tokens
+    tokens = profile.least_tokens
     message = (
         f"prompt is too long: about {tokens} tokens > {window} maximum"
         if profile.api is Api.MESSAGES

@@ -211,8 +211,9 @@ class Pipeline:
         if facts.turns > 1:
             memory = self._conversations.get(exchange.conversation, model, exchange.wall_at)
             at_least = exchange.generation.length_at(memory.length) if memory is not None else None
+        who, least = caller.principal, estimate.least()
         exchange.profile = classify(
-            table, facts, reading.texts, caller.principal, estimate.tokens, hint=known.hint, at_least=at_least
+            table, facts, reading.texts, who, estimate.tokens, least_tokens=least, hint=known.hint, at_least=at_least
         )
 
     def _decide(self, exchange: Exchange) -> None:

@@ -184,7 +184,8 @@ class Profile:
     """The finite description a policy matches on, plus the numbers it may bound.
 
     ``context_tokens`` = estimated prompt tokens + reserved output tokens. ``bucket`` is the label built from
-    ``buckets.by``. ``truncates``: the runtime is asked to cut a prompt that is too long.
+    ``buckets.by``. ``least_tokens``: what the longest prompt has even if the estimate errs upwards; 0 where the runtime
+    is asked to cut it.
     """
 
     api: Final[Api]
@@ -204,7 +205,7 @@ class Profile:
     context_tokens: Final[int]
     turns: Final[int]
     bucket: Final[str]
-    truncates: Final[bool]
+    least_tokens: Final[int]
 
     def __init__(
         self,
@@ -225,7 +226,7 @@ class Profile:
         context_tokens: int,
         turns: int,
         bucket: str,
-        truncates: bool = False,
+        least_tokens: int = 0,
     ) -> None:
         self.api = api
         self.model = model
@@ -244,4 +245,4 @@ class Profile:
         self.context_tokens = context_tokens
         self.turns = turns
         self.bucket = bucket
-        self.truncates = truncates
+        self.least_tokens = least_tokens

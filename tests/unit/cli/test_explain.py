@@ -76,7 +76,7 @@ def test_what_may_fit_after_all_is_explained(tmp_path: Path) -> None:
 
 def test_a_refusal_is_explained_too(tmp_path: Path) -> None:
     """With the gateway's own answer, the pools, and why none of them may serve it."""
-    long = body(messages=[{"role": "user", "content": "a word " * 100_000}])
+    long = body(messages=[{"role": "user", "content": "a word " * 200_000}])
     status, text = explained(tmp_path, long)
     assert status == 0
     assert "Pools        none: the request is refused with 400 context_length_exceeded: This model's maximum" in text
@@ -88,7 +88,7 @@ def test_a_refusal_is_explained_too(tmp_path: Path) -> None:
 
 def test_a_count_has_no_window(tmp_path: Path) -> None:
     """As in the gateway."""
-    wrapped = {"path": "/tokenize", "body": {"model": "gpt-4o", "prompt": "a word " * 100_000}}
+    wrapped = {"path": "/tokenize", "body": {"model": "gpt-4o", "prompt": "a word " * 200_000}}
     assert "the request only asks how long a text is" in explained(tmp_path, wrapped)[1]
 
 

@@ -68,9 +68,9 @@ def table(*tasks: TaskRule, tenants: tuple[Tenant, ...] = (), names: dict[str, A
 def profile(
     policy: Table | None = None, caller: Principal = CALLER, texts: Texts | None = None, **fields: Any
 ) -> Profile:
-    """The profile of a request with these facts. ``prompt_tokens``, ``hint`` and ``at_least`` are taken out of them."""
+    """The profile of a request with these facts. ``prompt_tokens`` and what ``classify`` asks by name are taken out."""
     tokens = fields.pop("prompt_tokens", 100)
-    asked = {key: fields.pop(key) for key in ("hint", "at_least") if key in fields}
+    asked = {key: fields.pop(key) for key in ("hint", "at_least", "least_tokens") if key in fields}
     facts = Facts(**{"api": Api.CHAT, "model": "qwen", **fields})
     return classify(policy or table(), facts, texts or Texts(), caller, tokens, **asked)
 
@@ -86,7 +86,6 @@ def test_every_field_in_its_place() -> None:
         tool_use=ToolUse.FORCED,
         structured=Structured.JSON_OBJECT,
         max_output_tokens=7,
-        truncates=True,
     )
     assert {field.name: getattr(found, field.name) for field in dataclasses.fields(Profile)} == {
         "api": Api.CHAT,
@@ -106,8 +105,17 @@ def test_every_field_in_its_place() -> None:
         "context_tokens": 107,
         "turns": 3,
         "bucket": "qwen/short/chat/high/legal/gold",
-        "truncates": True,
+        "least_tokens": 100,
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "least"), [({}, 60), ({"truncates": True}, 0), ({"text_bytes": 900, "longest_bytes": 300}, 20)]
+)
+def test_what_a_prompt_has_without_doubt(fields: dict[str, Any], least: int) -> None:
+    """Of the largest input, as the context is; nothing where the runtime is asked to cut."""
+    assert profile(least_tokens=60, **fields).least_tokens == least
+    assert profile(**fields).prompt_tokens == 100
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def table(*constraints: Constraint, routes: tuple[Route, ...] | None = None, **m
 
 
 def having(**fields: Any) -> Profile:
-    return dataclasses.replace(PROFILE, **fields)
+    """``PROFILE`` with other values; its prompt is counted, not guessed, unless they say so."""
+    least = {"least_tokens": fields["prompt_tokens"]} if "prompt_tokens" in fields else {}
+    return dataclasses.replace(PROFILE, **least | fields)
 
 
 def reasons(profile: Profile, found: Table) -> dict[str, str]:
@@ -292,7 +294,7 @@ def test_what_fits_somewhere_is_left_alone() -> None:
 def test_a_prompt_that_is_too_long_itself_is_the_callers_to_mend(api: Api, param: str) -> None:
     """400, and ``param`` names the field of that API."""
     with pytest.raises(ApiError) as refused:
-        settled(windows(), having(api=api, prompt_tokens=2500, context_tokens=3012))
+        settled(windows(), having(api=api, prompt_tokens=3500, context_tokens=4012))
     assert (refused.value.status, refused.value.code, refused.value.param) == (400, "context_length_exceeded", param)
 
 
@@ -316,12 +318,12 @@ def test_pools_that_do_not_serve_the_adapter_leave_a_long_request_to_the_others(
     assert {exclusion.by for exclusion in decide(built, profile).exclusions} == {"context_window", "adapter"}
     assert settled(built, profile).pools == ("bf16",)
     with pytest.raises(ApiError, match="maximum context length is 2000 tokens"):
-        settled(built, dataclasses.replace(profile, prompt_tokens=2500))
+        settled(built, dataclasses.replace(profile, least_tokens=3500))
 
 
 def test_a_prompt_that_the_runtime_is_to_cut_is_never_too_long() -> None:
     """It goes to the largest window, where least is cut; constraints hold."""
-    profile = having(prompt_tokens=50_000, context_tokens=50_512, truncates=True)
+    profile = having(prompt_tokens=50_000, context_tokens=50_512, least_tokens=0)
     assert settled(windows(), profile).pools == ("large",)
     assert settled(windows(stays_16_bit()), profile).pools == ("small",)
 
@@ -356,7 +358,7 @@ def test_an_explanation_is_what_the_gateway_does_with_long_requests() -> None:
     assert [(verdict.pool, verdict.place) for verdict in told.pools] == [("large", 1), ("small", 0)]
     assert all("exceed its context window" in verdict.reasons[0] for verdict in told.pools)
     assert all(len(verdict.reasons) == 1 for verdict in told.pools)
-    refused = explain(windows(), having(prompt_tokens=2500, context_tokens=3012))
+    refused = explain(windows(), having(prompt_tokens=3500, context_tokens=4012))
     assert refused.refusal is not None
     assert (refused.refusal.status, refused.refusal.code) == (400, "context_length_exceeded")
     assert refused.decision.pools == ()

@@ -3,8 +3,11 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
+from gateway.core.openai import read
+from gateway.model.enums import Api
 from tests.unit.dataplane.conftest import Make
 from tests.unit.dataplane.plane import CHAT, Plane, Reply, Upstream, chunk, event, stream_head
 
@@ -239,6 +242,20 @@ async def test_how_long_a_text_is_may_be_asked_of_any_text(
     """Whoever wants to know whether a text fits gets the pool's answer, not the refusal it wants to avoid."""
     plane = await make({"a": [first.url]}, pool={"a": {"context_window": 1000}})
     assert (await plane.ask({"model": "m", **body}, path=path)).status == 200
+
+
+async def test_what_other_texts_have_taught_refuses_no_prompt_that_fits(make: Make, first: Upstream) -> None:
+    """Digits and Base64 come to many more tokens than the tokenizer counts. Prose that fills most of the window then
+    looks too long, but may fit: its runtime has the last word."""
+    plane = await make({"a": [first.url]}, pool={"a": {"context_window": 2000}})
+    sizing, sizes = plane.worker.pipeline._sizing, plane.worker.pipeline.current.sizes
+    body = {"model": "m", "messages": [{"role": "user", "content": "word " * 1700}], "max_tokens": 5}
+    reading = read(Api.CHAT, orjson.dumps(body))
+    for _ in range(50):
+        estimate = sizing.estimate(sizes, "m", reading)
+        sizing.learn(sizes, "m", reading.facts, estimate, reported=3 * 1700, cached=0)
+    assert sizing.estimate(sizes, "m", reading).tokens > 4000
+    assert (await plane.ask(body)).status == 200
 
 
 @pytest.mark.parametrize(
