@@ -62,7 +62,6 @@ class Engine:
         )
         self._surroundings = surroundings
         self._fingerprint = b""
-        self._waiting: JudgeState | None = None
         self._intake = intake = Intake(self.buckets, lambda: self.judge, lambda: self.restored)
         self.take_starts, self.take_outcomes = intake.take_starts, intake.take_outcomes
         self.take_unchecked, self.take_scored = intake.take_unchecked, intake.take_scored
@@ -97,14 +96,13 @@ class Engine:
     def restore(self, standings: Iterable[Standing], state: EngineState | None, now_s: float) -> None:
         """Take up what was stored. Nothing begins before."""
         self.standings.update({(one.identity, one.bucket): one for one in standings})
-        if state is not None:
-            self._waiting, self.metered_s = state.judge, state.at_s
         self.restored = True
-        self._rebuild(self.judge.budget, now_s)
+        self._rebuild(self.judge.budget, now_s, state.judge if state is not None else None)
         if state is not None:
+            self.metered_s = state.at_s
             self.buckets.restore_turns(state.turns)
             self.buckets.restore_open(state.open)
-        self._begin_stages_since(self.metered_s, now_s)
+            self.buckets.begin_stages_since(state.stages, state.at_s, now_s)
         if self.metered_s > now_s + STEP_S:
             _log.warning("clock_was_ahead", by_s=round(self.metered_s - now_s, 3))
             self.was_ahead = True
@@ -136,25 +134,14 @@ class Engine:
         self.metered_s = state.at_s
         self.judge.restore(state.judge, foreign=True)
         self.buckets.restore_turns(state.turns)
-        for run in self.runs.values():
-            run.stored_stage_s = 0.0  # of which stage these meters speak is not said
-        self._begin_stages_since(state.at_s, now_s)
+        self.buckets.begin_stages_since(state.stages, state.at_s, now_s)
 
-    def _begin_stages_since(self, at_s: float, now_s: float) -> None:
-        """Stages that are younger than the meters: evidence of the stage before must not pass for theirs."""
-        for run in self.runs.values():
-            stage_s = run.standing.stage_since_s
-            if 0.0 < at_s < stage_s != run.stored_stage_s:
-                run.adopt(None, run.standing, now_s)
-
-    def _rebuild(self, budget: Budget, now_s: float) -> None:
+    def _rebuild(self, budget: Budget, now_s: float, stored: JudgeState | None = None) -> None:
         """All series anew under the policy in force; money stays wherever the question is the same."""
-        state = self._waiting or self.judge.state()
+        state = stored or self.judge.state()
         self.judge = Judge(budget)
         self.buckets.rebuild(self.judge, now_s)
         self.judge.restore(state)
-        # Before the standings are known no series is registered, and the stored money must not be lost to that.
-        self._waiting = None if self.restored else self._waiting
 
     # one turn
 
@@ -248,8 +235,8 @@ class Engine:
             self.buckets.unplaced.discard(proposal.key)
         if (run := self.runs.get(proposal.key)) is None:
             return
-        run.standing = standing
         at_s = self._intake.stamps.moment(proposal.event.at_s)  # the clock may have been set while it was stored
+        run.accept(standing, proposal.event.at_s, at_s)
         if standing.state in (State.ROLLED_BACK, State.PENDING):
             run.leave_slices(at_s)
         for effect in proposal.stepped.effects:
@@ -260,5 +247,5 @@ class Engine:
         """To be stored now and then, and at the end; not ``whole``: without what is open here alone."""
         self._intake.announce()
         self.metered_s = now_s
-        judged = self._waiting or self.judge.state()
-        return EngineState(judged, now_s, self.buckets.turns(), self.buckets.open() if whole else {})
+        found = self.buckets
+        return EngineState(self.judge.state(), now_s, found.turns(), found.open() if whole else {}, found.stages())

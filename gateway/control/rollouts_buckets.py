@@ -79,6 +79,20 @@ class Buckets:
             if (state := stored.get(_word(key))) is not None:
                 run.restore(state)
 
+    def stages(self) -> dict[str, float]:
+        """When the stages began that the meters speak of, by bucket; to be stored with them."""
+        return {_word(key): run.standing.stage_since_s for key, run in self.runs.items()}
+
+    def begin_stages_since(self, stages: Mapping[str, float], at_s: float, now_s: float) -> None:
+        """Begin the stages that those meters, of ``at_s``, do not speak of: evidence of another must not pass them.
+
+        By the stages themselves, for the clocks of gateways differ; an earlier release does not say them.
+        """
+        for key, run in self.runs.items():
+            stage_s, spoken_s = run.standing.stage_since_s, stages.get(_word(key))
+            if 0.0 < at_s < stage_s if spoken_s is None else spoken_s != stage_s:
+                run.adopt(None, run.standing, now_s)
+
     def adopt(self, judge: Judge, standing: Standing, now_s: float) -> None:
         """Another gateway changed it: its word holds."""
         key = (standing.identity, standing.bucket)

@@ -9,6 +9,7 @@ evidence is by the wall clock, because workers, records and other gateways are. 
 from collections import deque
 from collections.abc import Callable
 
+import msgspec
 import structlog
 
 from gateway.core.evidence import JudgeState
@@ -119,6 +120,13 @@ class Stamps:
         return at_s + moved_s
 
 
+class SinceState(msgspec.Struct, frozen=True):
+    """The beginnings of a state and of its stage as they were stored, and by how much each has moved."""
+
+    said: tuple[float, float] = (0.0, 0.0)
+    moved: tuple[float, float] = (0.0, 0.0)
+
+
 class Since:
     """Since when a standing holds and its stage runs, by the clock of now: what is stored of it stays what it was.
 
@@ -127,20 +135,48 @@ class Since:
 
     def __init__(self) -> None:
         self._said = (0.0, 0.0)
-        self._moved = [0.0, 0.0]
+        self._moved = (0.0, 0.0)
 
     def of(self, standing: Standing, now_s: float) -> tuple[float, float]:
         """The state's beginning, and the stage's."""
-        said = (standing.since_s, standing.stage_since_s)
-        for which, moment_s in enumerate(said):
-            if moment_s != self._said[which]:
-                self._moved[which] = 0.0
-            if moment_s + self._moved[which] > now_s + STEP_S:
-                self._moved[which] = now_s - moment_s
-        self._said = said
-        return said[0] + self._moved[0], said[1] + self._moved[1]
+        self._take_up(standing)
+        since_s, stage_s = (
+            now_s if said_s + moved_s > now_s + STEP_S else said_s + moved_s
+            for said_s, moved_s in zip(self._said, self._moved, strict=True)
+        )
+        self._moved = since_s - self._said[0], stage_s - self._said[1]
+        return since_s, stage_s
+
+    def began(self, standing: Standing, event_s: float, at_s: float) -> None:
+        """What began with an event was stored by the clock of then, which was set meanwhile: it is ``at_s`` now."""
+        self._take_up(standing)
+        since_by_s, stage_by_s = (
+            at_s - event_s if said_s == event_s else moved_s
+            for said_s, moved_s in zip(self._said, self._moved, strict=True)
+        )
+        self._moved = since_by_s, stage_by_s
 
     def shift(self, standing: Standing, was_s: float, now_s: float) -> None:
         """The clock was set from one moment to another."""
-        known = self.of(standing, was_s)
-        self._moved = [moved(at_s, was_s, now_s) - said_s for at_s, said_s in zip(known, self._said, strict=True)]
+        since_s, stage_s = (moved(at_s, was_s, now_s) for at_s in self.of(standing, was_s))
+        self._moved = since_s - self._said[0], stage_s - self._said[1]
+
+    def state(self, standing: Standing) -> SinceState:
+        """What must survive a restart."""
+        self._take_up(standing)
+        return SinceState(self._said, self._moved)
+
+    def restore(self, state: SinceState) -> None:
+        """Go on from what was stored."""
+        self._said, self._moved = state.said, state.moved
+
+    def _take_up(self, standing: Standing) -> None:
+        """What is new in it has not moved."""
+        said = (standing.since_s, standing.stage_since_s)
+        if said != self._said:
+            since_by_s, stage_by_s = self._moved
+            self._moved = (
+                since_by_s if said[0] == self._said[0] else 0.0,
+                stage_by_s if said[1] == self._said[1] else 0.0,
+            )
+            self._said = said

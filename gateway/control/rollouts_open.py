@@ -6,6 +6,7 @@ whose vote was stored, would vote twice. No text is in it, only ids, digests, co
 
 import msgspec
 
+from gateway.control.rollouts_clock import SinceState
 from gateway.control.rollouts_sessions import SessionsState
 from gateway.control.rollouts_shares import Failed
 from gateway.core.evidence.latency import QuantileState
@@ -19,8 +20,8 @@ class OpenState(msgspec.Struct, frozen=True):
     """What a bucket's feed holds, by series' names; ``meanings`` say which question each series asked.
 
     ``seen``: attempts of the stage by pool. ``culprits``: ids of the last bad requests. ``failed``: conversations that
-    count no more in shares. ``incident_s``: when the bucket last tripped without blame. ``stage_s``: the
-    stored beginning of the stage.
+    count no more in shares. ``incident_s``: when the bucket last tripped without blame. ``since``: what its state's and
+    its stage's beginnings are called, where the clock was set since.
     """
 
     meanings: dict[str, str] = {}
@@ -32,7 +33,7 @@ class OpenState(msgspec.Struct, frozen=True):
     latencies: dict[str, QuantileState] = {}
     shadow_latencies: dict[str, QuantileState] = {}
     incident_s: float = 0.0
-    stage_s: float = 0.0
+    since: SinceState = SinceState()
 
 
 def thinned(conversations: int) -> int:

@@ -55,10 +55,7 @@ class NoSlotError(Exception):
 
 
 class Run:
-    """A (rollout, bucket) with its series. ``incident_s``: when it last tripped without blame.
-
-    ``stored_stage_s``: the beginning of the stage that the meters speak of which it was restored with.
-    """
+    """A (rollout, bucket) with its series. ``incident_s``: when it last tripped without blame."""
 
     def __init__(self, judge: Judge, plan: Rollout, standing: Standing, found: dict[str, Guard], now_s: float) -> None:
         wanted = (*(one for name in plan.guards for one in guards.series_of(found[name])), *guards.implicit_series())
@@ -68,8 +65,7 @@ class Run:
         self.standing = standing
         self.feed = BucketFeed(judge, plan, standing.bucket, wanted, now_s)
         self.feed.shadowing = standing.below is State.SHADOWING
-        self.incident_s = self.stored_stage_s = 0.0
-        self._since = Since()
+        self.incident_s, self._since = 0.0, Since()
         self.history: dict[SeriesKey, deque[tuple[float, float, int, float]]] = {}
         self._judge = judge
         self._register(now_s)
@@ -165,11 +161,13 @@ class Run:
         self.feed.start_stage(at_s, shadowing=self.standing.below is State.SHADOWING)
         self.history.clear()
 
-    def adopt(self, before: Standing | None, standing: Standing, now_s: float = inf) -> None:
-        """Another gateway moved the bucket: what that does to the series, as of the moment at which it did.
+    def accept(self, standing: Standing, event_s: float, at_s: float) -> None:
+        """A change of this gateway is stored. Its moment ``event_s`` is ``at_s`` by the clock of now."""
+        self.standing = standing
+        self._since.began(standing, event_s, at_s)
 
-        A moment that lies far in the future is that of a clock that was wrong.
-        """
+    def adopt(self, before: Standing | None, standing: Standing, now_s: float = inf) -> None:
+        """Another gateway moved the bucket: what that does to the series, as of the moment at which it did."""
         self.standing = standing
         if standing.state in (State.ROLLED_BACK, State.PENDING):
             if before is not None and before.state is not standing.state:
@@ -201,12 +199,13 @@ class Run:
 
     def state(self, every: int = 1) -> OpenState:
         """What is not in the meters, of every so-many'th conversation."""
-        stage_s = self.standing.stage_since_s
-        return msgspec.structs.replace(self.feed.state(every), incident_s=self.incident_s, stage_s=stage_s)
+        since = self._since.state(self.standing)
+        return msgspec.structs.replace(self.feed.state(every), incident_s=self.incident_s, since=since)
 
     def restore(self, state: OpenState) -> None:
         """Go on from there, where the questions are the same."""
-        self.incident_s, self.stored_stage_s = state.incident_s, state.stage_s
+        self.incident_s = state.incident_s
+        self._since.restore(state.since)
         self.feed.restore(state)
 
     def since(self, now_s: float) -> tuple[float, float]:
@@ -221,7 +220,7 @@ class Run:
 
     def continue_from(self, before: "Run") -> None:
         """The judge was made anew under another policy: what goes on in it, goes on here."""
-        self.feed.turns, self._since = before.feed.turns, before._since
+        self.feed.turns = before.feed.turns
         self.restore(before.state())
         for _, key in self.series_keys():
             lines = before.history.get(key)

@@ -120,7 +120,8 @@ class RolloutService:
         """Store the meters as they are, and take leave of the other gateways."""
         async with self._lock:
             await self.sharing.leave(self.engine, self.clock())
-            await self._save_meters()
+            if self.engine.restored:  # or those that are stored would be lost
+                await self._save_meters()
 
     async def turn(self) -> None:
         """One turn: other replicas' changes, evidence, decisions, meters."""

@@ -49,13 +49,15 @@ class Proposal(msgspec.Struct, frozen=True):
 class EngineState(msgspec.Struct, frozen=True):
     """What must survive a restart beside the standings: meters, ledger and evidence, as of ``at_s``.
 
-    By rollout and bucket: ``turns``, how long conversations are; ``open``, what is not in the meters yet.
+    By rollout and bucket: ``turns``, how long conversations are; ``open``, what is not in the meters yet; ``stages``,
+    the stored beginning of the stage that the meters speak of.
     """
 
     judge: JudgeState
     at_s: float = 0.0
     turns: dict[str, TurnsState] = {}
     open: dict[str, OpenState] = {}
+    stages: dict[str, float] = {}
 
 
 def told_shares(proposals: Iterable[Proposal]) -> bool:

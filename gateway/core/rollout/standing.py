@@ -77,7 +77,16 @@ def stages_of(plan: Rollout) -> str:
 
 def is_placed(plan: Rollout, standing: Standing) -> bool:
     """Whether its stage is one of the plan's: a reload, here or at another gateway, may have changed them since."""
-    return standing.below is State.PENDING or standing.stages in ("", stages_of(plan))
+    if standing.below is State.PENDING:
+        return True
+    if standing.stages:
+        return standing.stages == stages_of(plan)
+    # An earlier release, perhaps still another gateway's, does not say: its stage has the kind and share of the plan's.
+    return (
+        standing.stage < len(plan.stages)
+        and standing.below in (State.PROMOTED, stage_state(plan, standing.stage))
+        and standing.share_bp == share_of_standing(plan, standing)
+    )
 
 
 def stage_state(plan: Rollout, stage: int) -> State:

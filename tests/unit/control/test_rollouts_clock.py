@@ -240,14 +240,39 @@ def test_a_step_ahead_passes_no_stage_and_lets_nobody_in_again() -> None:
     rig.until(lambda: rig.at(State.ROLLED_BACK), json=1.0)
     rig.engine.shift(rig.now_s, rig.now_s + 2 * HOUR)
     rig.now_s += 2 * HOUR
-    rig.second()
-    assert rig.at(State.ROLLED_BACK)
+    for _ in range(2):
+        rig.second()
+        assert rig.at(State.ROLLED_BACK)
+        rig.restart()
     rig.engine.shift(rig.now_s, rig.now_s - 9 * HOUR)
     rig.now_s -= 9 * HOUR
     rig.second()
     rig.now_s += HOUR + 1
     rig.second()
     assert EventKind.REENTER in [one.event.kind for one in rig.stepped], "nor does a step back keep it out for longer"
+
+
+@pytest.mark.parametrize("step_s", [-9 * HOUR, 9 * HOUR])
+def test_a_pool_cools_down_for_as_long_though_the_clock_was_set_while_its_rollback_was_stored(step_s: float) -> None:
+    """What is stored says the time of before."""
+    rig = EngineRig(rollout_policy(extra="reentry: {after: 1h, most: 1}"))
+    rig.until(lambda: rig.at(State.STEPPING))
+    rig.store = False
+    found = []
+    while not found:
+        found = [one for one in rig.second(json=1.0) if one.event.kind is EventKind.FAIL]
+    rig.engine.shift(rig.now_s, rig.now_s + step_s)
+    rig.now_s += step_s
+    rig.store = True
+    rig._accept(found)
+    for _ in range(2):
+        rig.now_s += HOUR / 2 - 10.0
+        rig.second()
+        assert rig.at(State.ROLLED_BACK)
+        rig.restart()
+    rig.now_s += 30.0
+    rig.second()
+    assert EventKind.REENTER in [one.event.kind for one in rig.stepped]
 
 
 @pytest.mark.parametrize("step_s", [-HOUR, HOUR])

@@ -212,7 +212,7 @@ def test_what_an_earlier_release_stored_still_loads() -> None:
     rig = EngineRig(rollout_policy())
     rig.until(lambda: rig.at(State.STEPPING))
     state = msgspec.to_builtins(rig.engine.state(rig.now_s))
-    del state["open"]
+    del state["open"], state["stages"]
     old = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=EngineState)
     assert old.open == {}
     standings = list(rig.engine.standings.values())
@@ -222,8 +222,10 @@ def test_what_an_earlier_release_stored_still_loads() -> None:
     assert rig.at(State.STEPPING)
 
 
-def test_what_another_gateway_left_of_a_stage_before_passes_for_none_of_this_one() -> None:
-    """However well this one knows which stage its own meters spoke of."""
+@pytest.mark.parametrize("ahead_s", [-10.0, 30.0, None])
+@pytest.mark.parametrize("takes_over", [True, False])
+def test_what_was_left_of_a_stage_before_passes_for_none_of_this_one(ahead_s: float | None, takes_over: bool) -> None:
+    """By whichever clock it was left, another gateway's or this one's before a kill; an earlier release says less."""
     rig = EngineRig(rollout_policy())
     rig.until(lambda: rig.at(State.STEPPING))
     for _ in range(10):
@@ -232,8 +234,15 @@ def test_what_another_gateway_left_of_a_stage_before_passes_for_none_of_this_one
     run = next(iter(rig.engine.runs.values()))
     json = SeriesKey("json", BUCKET, "int4")
     assert rig.engine.judge.series(json).evidence.number > 0
-    older = msgspec.structs.replace(rig.engine.state(rig.now_s), at_s=run.standing.stage_since_s - 10)
-    rig.engine.take_over(older, rig.now_s)
+    state, begun_s = rig.engine.state(rig.now_s), run.standing.stage_since_s
+    stages = {} if ahead_s is None else dict.fromkeys(state.stages, begun_s - 100.0)
+    older = msgspec.structs.replace(state, at_s=begun_s + (ahead_s or -1.0), stages=stages)
+    if takes_over:
+        rig.engine.take_over(older, rig.now_s)
+    else:
+        standings = list(rig.engine.standings.values())
+        rig.engine = rig._made()
+        rig.engine.restore(standings, older, rig.now_s)
     assert rig.engine.judge.series(json).evidence.number == 0
 
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from gateway.control import rollouts_service
+from gateway.control.rollouts_keeping import METERS_FILE
 from gateway.core.evidence import SeriesKey
 from gateway.core.rollout import Event, EventKind, State
 from gateway.model.messages import LATCHED_FILE, Rollouts, Start, Starts
@@ -72,6 +73,11 @@ async def test_before_the_past_is_known_workers_keep_what_they_have(served: Serv
     await served.seconds(5)
     assert served.messages == []
     assert served.rig.state() is None
+    meters = served.directory / METERS_FILE
+    meters.write_bytes(b"stored")
+    await served.service.stop()
+    assert meters.read_bytes() == b"stored", "an end before the past is known leaves it as it is"
+    meters.unlink()
     served.database = database
     await served.seconds(3)
     assert served.rig.at(State.STEPPING)

@@ -1,6 +1,7 @@
 """The life of a bucket, and the rules that hold in every state under every event."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from gateway.core.rollout import (
     stage_begun,
     step,
 )
-from gateway.core.rollout.standing import share_of_standing
+from gateway.core.rollout.standing import is_placed, share_of_standing
 from gateway.core.rollout.states import COMMANDS
 from gateway.model.proving import Rollout, Stage
 from tests.unit.core.rollout.conftest import make_plan
@@ -345,6 +346,23 @@ def test_a_standing_that_an_earlier_release_stored_is_placed_once_it_moves() -> 
     old = msgspec.structs.replace(after(plan, EventKind.BEGIN, EventKind.PASS).standing, stages="")
     assert step(old, event(EventKind.RELOADED), plan).effects == ()
     assert step(old, event(EventKind.PASS), plan).standing.stages == "shadow:500 weight:500 weight:2500 weight:10000"
+
+
+@pytest.mark.parametrize("events", [(), (EventKind.PASS,), (EventKind.PASS, EventKind.PASS, EventKind.PASS)])
+def test_what_an_earlier_release_stored_of_other_stages_raises_nothing_before_it_is_placed(
+    events: tuple[EventKind, ...],
+) -> None:
+    """Such a gateway may still write beside this one, and has other stages: its number means nothing here."""
+    plan = make_plan()
+    old = msgspec.structs.replace(after(plan, EventKind.BEGIN, *events).standing, stages="")
+    for stages in OTHER_STAGES:
+        other = staged(plan, *stages)
+        for kind in (EventKind.PASS, EventKind.PROMOTE):
+            stepped = step(old, event(kind), other)
+            same = old.stage < len(stages) and stages[old.stage] == (plan.stages[old.stage].kind, old.share_bp or 500)
+            assert same or stepped.effects == ()
+        placed = step(old, event(EventKind.RELOADED), other)
+        assert is_placed(other, placed.standing)
 
 
 @given(histories, st.sampled_from(OTHER_STAGES))
