@@ -74,7 +74,14 @@ def _no_colon(spot: _Spot) -> Words:
     for number in (spot.opened - 1, spot.row):
         if number < len(spot.lines) and spot.lines[number].startswith(_CONFLICT):
             return f"line {number + 1} is left over from a merge", "keep one side of the conflict and remove the marks"
+    line, above = spot.lines[spot.opened - 1], spot.lines[spot.opened - 2] if spot.opened > 1 else ""
+    if above.lstrip().startswith("- ") and _indent(above) == _indent(line):
+        return "line @opened stands among a list's items without a dash", "begin every item of the list with `- `"
     return "the key in line @opened has no colon", "write `key: value`"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 # In this order: the first that stands in the parser's problem or its context. ``@opened`` is the line where it began.

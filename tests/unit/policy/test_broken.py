@@ -19,6 +19,7 @@ MISTAKES = [
     ("routes:\n  -name: a\n   pools: [x]\n", "3:9", "line 2 has a dash without a space", "- name"),
     ("models:\n  m\n  n: 1\n", "3:4", "line 2 goes on", "colon"),
     ("a: 1\n<<<<<<< HEAD\nb: 1\n=======\n", "3:1", "line 2 is left over from a merge", "conflict"),
+    ('a:\n  - b\n  "c"\nd: 1\n', "4:1", "line 3 stands among a list's items without a dash", "`- `"),
     ("a: 1\nb\nc: 1\n", "3:1", "key in line 2 has no colon", "key: value"),
     ("a:\n    m: {}\n  n: {}\n", "3:3", "does not line up with the keys from line 1", "same column"),
     ("a:\n  - b\n  c: 1\n", "3:3", "does not line up with the list from line 2", "`- `"),
