@@ -1,7 +1,8 @@
-"""The official OpenAI client works unchanged against the gateway: the current version, and one older major.
+"""The official clients work unchanged against the gateway: OpenAI's current version and one older major, Anthropic's.
 
 Two simulated runtimes (bf16 and int4, attested as such) stand behind a real ``quantgate serve``. The scenarios are in
-``scenarios.py``; the older client gets an environment of its own under ``.cache/``, built when it is first needed.
+``scenarios.py`` and ``anthropic_scenarios.py``; a client that is not installed here gets an environment of its own
+under ``.cache/``, built when it is first needed.
 """
 
 import hashlib
@@ -21,7 +22,8 @@ from tests.cases.gateway import Gateway, wait_for, write_policy
 from tests.e2e.scenarios import SCENARIOS, World
 
 ROOT = Path(__file__).resolve().parents[2]
-OLDER = "openai>=2.8,<3"
+OLDER = ("openai", "openai>=2.8,<3")
+ANTHROPIC = ("anthropic", "anthropic>=1,<3")
 KEY = "e2e-key"
 HARDWARE = {"gpu": "H100", "compute_capability": "9.0"}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -123,27 +125,41 @@ def test_current_client_is_of_the_newest_major() -> None:
 @pytest.mark.slow
 def test_older_client(world: World, tmp_path: Path) -> None:
     """Every scenario passes with the older major too, in an environment of its own."""
-    place = tmp_path / "world.json"
+    said = _elsewhere(OLDER, "scenarios.py", world, tmp_path)
+    assert "openai 2." in said
+    assert said.count(": ok") == len(SCENARIOS)
+
+
+@pytest.mark.slow
+def test_anthropic_client(world: World, tmp_path: Path) -> None:
+    """Messages, streams, tools, counting and errors by the official client of that API."""
+    assert _elsewhere(ANTHROPIC, "anthropic_scenarios.py", world, tmp_path).count(": ok") == 6
+
+
+def _elsewhere(needed: tuple[str, str], script: str, world: World, folder: Path) -> str:
+    """What the scenarios of ``script`` said in an environment that has the client."""
+    place = folder / "world.json"
     place.write_text(json.dumps(world.__dict__))
     done = subprocess.run(
-        [str(_older_python()), str(ROOT / "tests" / "e2e" / "scenarios.py"), str(place)],
+        [str(_python_with(*needed)), str(ROOT / "tests" / "e2e" / script), str(place)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "openai 2." in done.stdout
-    assert done.stdout.count(": ok") == len(SCENARIOS)
+    return done.stdout
 
 
-def _older_python() -> Path:
-    """The interpreter of an environment with the older client; built once, named after what it holds."""
-    folder = ROOT / ".cache" / f"openai-{hashlib.sha256(OLDER.encode()).hexdigest()[:8]}"
+def _python_with(name: str, wanted: str) -> Path:
+    """The interpreter of an environment with another client; built once, named after what it holds."""
+    folder = ROOT / ".cache" / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
     python = folder / "bin" / "python"
     marker = folder / "complete"
     if not marker.exists():
         venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", OLDER, "pydantic>=2.10,<3"], check=True, timeout=600)
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "-q", wanted, "pydantic>=2.10,<3"], check=True, timeout=600
+        )
         marker.touch()
     return python
