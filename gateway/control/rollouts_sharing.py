@@ -203,10 +203,13 @@ class Sharing:
         for one in (one for report in reports for one in self.merger.take(report, watched)):
             if isinstance(one, KeyedBlock):
                 found.append(one)
-            elif not joins:  # others' meters have followed already
-                with suppress(UnknownSeriesError):  # another policy came into force meanwhile
-                    engine.judge.series(one.key).follow(one.was, one.now)
-                found = [one.block(block) for block in found]
+                continue
+            with suppress(UnknownSeriesError):  # another policy came into force meanwhile
+                series = engine.judge.series(one.key)
+                # Others' meters have followed already; its own, of before a restart, may not have.
+                if not joins or series.meter.end_s > now_s + AHEAD_S:
+                    series.follow(one.was, one.now)
+                    found = [one.block(block) for block in found]
         # What was reported before a gateway joined is read again, and is in its meters already.
         return [block for block in found if not joins or _is_new(engine.judge, block, now_s)]
 

@@ -638,3 +638,28 @@ async def test_a_clock_that_was_set_back_while_control_was_down_is_heard_by_the_
     await both.idle(70)
     counted = both.services[0].engine.judge.series(JSON).evidence.number
     assert counted == 110 * 10, (before, counted)
+
+
+async def test_who_was_down_while_all_followed_a_clock_follows_it_too(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stored meters are those of before, of an hour that nobody waits for any more."""
+    monkeypatch.setattr(sys.modules[__name__], "TABLE", NEVER_PASSED)
+    both, traffic = fleet(2), Traffic()
+    await both.begun(traffic)
+    both.away, both.ahead_s[1] = {0}, 3_600.0
+    for _ in range(20):  # the other one goes on alone, by its clock
+        await both.second(traffic.second(both.now_s))
+    both.away = set()
+    for _ in range(10):  # and it reads that
+        await both.second(traffic.second(both.now_s))
+    await both.services[0]._save_meters()
+    both.away, both.ahead_s[1] = {0}, 0.0
+    both.services[0] = both.start(0)
+    for _ in range(5):
+        await both.second(traffic.second(both.now_s))
+    both.away = set()
+    for _ in range(20):
+        await both.second(traffic.second(both.now_s))
+    ends = [service.engine.judge.series(JSON).meter.end_s for service in both.services]
+    assert ends[1] - 1.0 <= ends[0] <= both.now_s
