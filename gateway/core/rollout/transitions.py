@@ -158,7 +158,10 @@ def _noted(standing: Standing, event: Event, plan: Rollout) -> Standing:
 
 
 def _restaged(standing: Standing, plan: Rollout) -> Standing:
-    """The same place in changed stages. Held, frozen or paused where there is none: it begins anew once let go."""
+    """The same place in changed stages. Held, frozen or paused where there is none: it begins anew once let go.
+
+    People said yes to a step between stages that are others now: they are asked again.
+    """
     replace = msgspec.structs.replace
     place = _place(standing, plan)
     if place is None:
@@ -167,7 +170,8 @@ def _restaged(standing: Standing, plan: Rollout) -> Standing:
     if below is not State.PENDING and not (below is State.PROMOTED and is_last(plan, place)):
         below = stage_state(plan, place)
     runs = standing.state in (State.SHADOWING, State.STEPPING, State.PROMOTED)
-    return replace(standing, stage=place, below=below, state=below if runs else standing.state)
+    votes = standing.votes if not standing.stages else ()
+    return replace(standing, stage=place, below=below, votes=votes, state=below if runs else standing.state)
 
 
 def _place(standing: Standing, plan: Rollout) -> int | None:

@@ -328,6 +328,20 @@ def test_a_command_between_a_reload_and_its_turn_is_refused_unless_it_stops() ->
     assert step(live, event(EventKind.FAIL), other).standing.state is State.ROLLED_BACK
 
 
+def test_a_yes_to_another_step_is_none() -> None:
+    """Approved from 5 % to 25 %, and the stages became 5/100: nobody has agreed to all of the traffic."""
+    plan = make_plan(approvals=1)
+    yes = (EventKind.APPROVE, "ann")
+    live = after(plan, EventKind.BEGIN, yes, EventKind.PASS, yes).standing
+    assert (live.share_bp, live.voters("approve")) == (500, {"ann"})
+    other = staged(plan, ("weight", 500), ("weight", 10_000))
+    placed = step(live, event(EventKind.RELOADED), other).standing
+    assert (placed.share_bp, placed.votes) == (500, ())
+    assert step(placed, event(EventKind.PASS), other).standing.cause is Cause.APPROVAL
+    same = step(live, event(EventKind.RELOADED), plan)
+    assert same.standing.votes == live.votes
+
+
 def test_what_a_pause_took_away_bounds_what_a_resume_gives_back() -> None:
     """Paused at 5 %; the stages became 4/50: it goes on at 4 %, and not at the share of its old stage's number."""
     plan = make_plan()
