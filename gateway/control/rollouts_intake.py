@@ -4,6 +4,7 @@ Owns the order in which the judge hears of it: dispatches before what became of 
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,13 +12,15 @@ from gateway.control.rollouts_buckets import Buckets
 from gateway.control.rollouts_clock import Stamps
 from gateway.control.rollouts_runs import Run
 from gateway.control.scoring import Scored
-from gateway.core.consequence import Consequence
+from gateway.core.consequence import Consequence, Subject
 from gateway.core.evidence import Judge, SeriesKey
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
 from gateway.model.messages import Starts
 from gateway.model.outcome import Outcome
 from gateway.model.pair import Pair
+
+Stamped = TypeVar("Stamped", Outcome, Pair, Subject)
 
 
 class Intake:
@@ -51,7 +54,7 @@ class Intake:
         self.stamps.see(now_s)  # a turn may wait for long, and what is of now must not look as if it were to come
         self.announce()
         by_run: dict[Run, list[Outcome]] = {}
-        for outcome in self._placed(batch) if self._ready() else ():
+        for outcome in map(self._placed, batch) if self._ready() else ():
             run = self._buckets.met(self._judge(), outcome, now_s) if outcome.kind.rollout else None
             if run is not None:
                 by_run.setdefault(run, []).append(outcome)
@@ -61,7 +64,7 @@ class Intake:
     def take_unchecked(self, batch: Sequence[Outcome]) -> None:
         """The same requests, where nobody will look into the answers."""
         by_run: dict[Run, list[Outcome]] = {}
-        for outcome in self._placed(batch):
+        for outcome in map(self._placed, batch):
             run = self._buckets.known(outcome)
             if run is not None:
                 by_run.setdefault(run, []).append(outcome)
@@ -73,35 +76,30 @@ class Intake:
         for scored in batch:
             run = self._buckets.known(scored.outcome)
             if run is not None:
-                (outcome,) = self._placed([scored.outcome])
-                run.feed.take_checked(outcome, scored.inspection, now_s)
+                run.feed.take_checked(self._placed(scored.outcome), scored.inspection, now_s)
 
     def take_consequence(self, found: Consequence, bad: float, now_s: float) -> None:
         """What became known of an earlier answer: like the answer, it speaks of the rollout that it took part in."""
         run = self._buckets.named(found.subject.rollout, found.subject.bucket)
         if run is not None:
-            subject = msgspec.structs.replace(found.subject, at=self.stamps.moment(found.subject.at))
-            run.feed.take_consequence(msgspec.structs.replace(found, subject=subject), bad, now_s)
+            subject = self._placed(found.subject)
+            placed = found if subject is found.subject else msgspec.structs.replace(found, subject=subject)
+            run.feed.take_consequence(placed, bad, now_s)
 
     def take_pair(
         self, pair: Pair, loss: PairLoss | None, baseline: Inspection | None = None, candidate: Inspection | None = None
     ) -> None:
         """A compared shadow pair, with what the checks found in both answers."""
         for run in self._buckets.of(pair.bucket):
-            run.feed.take_pair(self._placed_pair(pair), loss, baseline, candidate)
+            run.feed.take_pair(self._placed(pair), loss, baseline, candidate)
 
     def take_gap(self, pair: Pair, mean_nats: float) -> None:
         """A shadow pair scored by likelihood: nats per token that the candidate is worse."""
         for run in self._buckets.of(pair.bucket):
-            run.feed.take_gap(self._placed_pair(pair), mean_nats)
+            run.feed.take_gap(self._placed(pair), mean_nats)
 
-    def _placed(self, batch: Sequence[Outcome]) -> Sequence[Outcome]:
+    def _placed(self, one: Stamped) -> Stamped:
         """The same, by the clock of now."""
         if self.stamps.settled:
-            return batch
-        return [msgspec.structs.replace(outcome, at=self.stamps.moment(outcome.at)) for outcome in batch]
-
-    def _placed_pair(self, pair: Pair) -> Pair:
-        if self.stamps.settled:
-            return pair
-        return msgspec.structs.replace(pair, at=self.stamps.moment(pair.at))
+            return one
+        return msgspec.structs.replace(one, at=self.stamps.moment(one.at))

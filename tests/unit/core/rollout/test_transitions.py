@@ -55,6 +55,15 @@ def after(plan: Rollout, *kinds: EventKind | tuple[EventKind, str]) -> Stepped:
     return stepped
 
 
+def lived(history: tuple[Rollout, list[Event]]) -> Standing:
+    """Where a bucket stands after all that."""
+    plan, happened = history
+    standing = begin_standing(plan, "b", "r1", 0.0)
+    for one in happened:
+        standing = step(standing, one, plan).standing
+    return standing
+
+
 events = st.builds(
     event,
     st.sampled_from(list(EventKind)),
@@ -304,11 +313,8 @@ def test_before_it_is_placed_in_changed_stages_nothing_raises_a_share(
     history: tuple[Rollout, list[Event]], stages: tuple[tuple[str, int], ...], then: list[Event]
 ) -> None:
     """A person's command, a trip or another gateway may come between the reload and its first turn."""
-    plan, happened = history
-    standing = begin_standing(plan, "b", "r1", 0.0)
-    for one in happened:
-        standing = step(standing, one, plan).standing
-    other = staged(plan, *stages)
+    standing = lived(history)
+    other = staged(history[0], *stages)
     for one in then:
         before, standing = standing, step(standing, one, other).standing
         begins = before.below is State.PENDING or EventKind.RELOADED in (one.kind for one in then)
@@ -384,11 +390,8 @@ def test_changed_stages_never_raise_a_share(
     history: tuple[Rollout, list[Event]], stages: tuple[tuple[str, int], ...]
 ) -> None:
     """Whatever happened before, and also once what interrupted the stage is over: larger shares take a beginning."""
-    plan, happened = history
-    standing = begin_standing(plan, "b", "r1", 0.0)
-    for one in happened:
-        standing = step(standing, one, plan).standing
-    other = staged(plan, *stages)
+    standing = lived(history)
+    other = staged(history[0], *stages)
     stepped = step(standing, event(EventKind.RELOADED), other)
     new = stepped.standing
     assert new.share_bp <= max(standing.share_bp, 0)
