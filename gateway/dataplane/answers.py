@@ -53,7 +53,11 @@ def error_fields(error: ApiError) -> bytes:
 def error_for(target: bytes, body: bytes) -> bytes:
     """The error ``body``, in OpenAI's shape, as clients of this request target read it. Anthropic's go by a ``type``
     beside the error, and some of them show no message without it."""
-    return b'{"type":"error",%b' % body[1:] if target.startswith(_ANTHROPIC) else body
+    return _typed(body) if target.startswith(_ANTHROPIC) else body
+
+
+def _typed(body: bytes) -> bytes:
+    return b'{"type":"error",%b' % body[1:]
 
 
 def fields_to_client(headers: Headers, *, sse: bool) -> bytes:
@@ -105,7 +109,7 @@ def broken_event(api: Api, message: str) -> bytes:
     name and type, and pass over one that has neither: to them the answer would just end."""
     body = error_body(502, "upstream_truncated", message)
     if api is Api.MESSAGES:
-        return b'event: error\ndata: {"type":"error",%b\n\n' % body[1:]
+        return b"event: error\ndata: %b\n\n" % _typed(body)
     if api is Api.RESPONSES:
         flat = orjson.dumps({"type": "error", "code": "upstream_truncated", "message": message, "param": None})
         return b"event: error\ndata: %b,%b\n\n" % (flat[:-1], body[1:])
