@@ -99,11 +99,27 @@ def samples(
         )  # fmt: skip
         made.append(
             Outcome(
-                kind, f"bench-{first + index:012d}", at_s,
-                (Attempt(pool, f"{pool}/0", 200, "", 0.0004, ttft_s + span_s),), 0.0, 0.0003, ttft_s, span_s, 0.05,
-                ttft_s + span_s, 118, 120, rng.choice((0, 64)), 300, 302, 520, 48_000, 0.7,
-                f"{rng.getrandbits(128):032x}", (), _TEXTS if rng.random() < texts else None,
-                f"{rng.getrandbits(128):032x}",
+                kind=kind,
+                request_id=f"bench-{first + index:012d}",
+                at=at_s,
+                attempts=(Attempt(pool, f"{pool}/0", 200, "", 0.0004, ttft_s + span_s),),
+                queue_s=0.0,
+                overhead_s=0.0003,
+                ttft_s=ttft_s,
+                first_to_last_s=span_s,
+                longest_gap_s=0.05,
+                total_s=ttft_s + span_s,
+                prompt_tokens_estimated=118,
+                prompt_tokens=120,
+                cached_tokens=rng.choice((0, 64)),
+                completion_tokens=300,
+                events=302,
+                bytes_in=520,
+                bytes_out=48_000,
+                temperature=0.7,
+                conversation=f"{rng.getrandbits(128):032x}",
+                capture=_TEXTS if rng.random() < texts else None,
+                trace_id=f"{rng.getrandbits(128):032x}",
             )
-        )  # fmt: skip
+        )
     return made
