@@ -14,13 +14,11 @@ import structlog
 
 from gateway.core.evidence import JudgeState
 from gateway.core.evidence.meter import NEVER_FED
-from gateway.core.evidence.setting import moved
+from gateway.core.evidence.setting import AHEAD_S, moved
 from gateway.core.rollout import Standing
 
 STEP_S = 2.0
 """Less is a clock that is being adjusted, as they all are."""
-AHEAD_S = 60.0
-"""By how much other gateways' clocks may be ahead and still be believed."""
 STAMPED_S = 3_600.0
 """How long after a step outcomes come that were stamped before it; nothing waits longer for them."""
 _STEPS_MOST = 8

@@ -21,7 +21,7 @@ from sqlalchemy import Engine as Database
 from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.control.rollouts import Engine
-from gateway.control.rollouts_clock import AHEAD_S, fed_until, is_of_before
+from gateway.control.rollouts_clock import fed_until, is_of_before
 from gateway.control.rollouts_names import Names, moved
 from gateway.control.rollouts_values import EngineState
 from gateway.core.evidence import (
@@ -33,6 +33,7 @@ from gateway.core.evidence import (
     UnknownSeriesError,
     Watched,
 )
+from gateway.core.evidence.setting import AHEAD_S
 from gateway.store import reports
 from gateway.store.reports import Meters
 

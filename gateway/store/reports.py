@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine, delete, func, insert, select, update
 
+from gateway.core.evidence.setting import AHEAD_S
 from gateway.store.tables import evidence_meters, evidence_order, evidence_reports
 
 READ_MOST = 2_000
 LATEST = 100
 """Reports that say which clocks there are; each gateway writes one a second."""
-AHEAD_S = 60.0
-"""Meters from so far in the future were left by a clock that was wrong."""
 
 
 class Stored(NamedTuple):

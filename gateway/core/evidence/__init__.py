@@ -3,11 +3,13 @@
 Pure: time is an argument, there is no randomness and no I/O. The map, in the order in which an outcome travels:
 
 - ``pairs``, ``sessions``, ``shares``, ``latency``  what one outcome is worth, before it is counted
+- ``turns``  how long conversations are, until ``dispersion`` knows how far their outcomes repeat each other
 - ``blocks``, ``timeline``  mergeable counts by dispatch time; which blocks are ripe
 - ``readings``, ``ladders``, ``feeds``  what a closed block says, and how much is staked on it
 - ``meter``  the suspicion meter: seed, multiply, trip, reset
 - ``promotion``, ``intervals``, ``dispersion``  evidence for advancing, numbers for screens, dependence
 - ``merging``  one judge's blocks from several processes' reports
+- ``setting``  a clock that is set: what all moments are called from then on
 - ``series``, ``values``  one guard on one pool in one bucket; ``judge``  all of them, with ``budget`` and ``twin``
 
 The rollout engine uses ``Judge``; the vectors' runner and the simulations use the same parts underneath.

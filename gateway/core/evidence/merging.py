@@ -16,14 +16,12 @@ import msgspec
 
 from gateway.core.evidence.blocks import BlockRecord, OpenBlock
 from gateway.core.evidence.judge import KeyedBlock
-from gateway.core.evidence.setting import moved
+from gateway.core.evidence.setting import AHEAD_S, moved
 from gateway.core.evidence.timeline import block_number
 from gateway.core.evidence.values import SeriesKey, SeriesSpec
 
 GONE_REPORTS = 10
 NO_BLOCK = -(2**62)
-AHEAD_S = 60.0
-"""By how much a clock that is set back must have been ahead for meters to follow it."""
 UNKNOWN_S = 900.0
 """How long blocks of a series are kept that is not watched here (yet)."""
 
@@ -177,7 +175,7 @@ class Merger:
                 continue
             was, now = waiting.through, self._promised(name, one, waiting.through)
             if (was - now) * one.block_s <= AHEAD_S:
-                continue
+                continue  # within what clocks differ by: the others wait for it
             waiting.through = now
             yield Moved(one.key, was - 1, now - 1)
 

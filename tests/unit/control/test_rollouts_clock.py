@@ -7,12 +7,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from gateway.control.rollouts_clock import AHEAD_S, STAMPED_S, Clock, Since, Stamps, believed
+from gateway.control.rollouts_clock import STAMPED_S, Clock, Since, Stamps, believed
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.scoring import Scored
 from gateway.control.webhooks import Webhooks
 from gateway.core.consequence import Consequence
 from gateway.core.evidence import SeriesKey
+from gateway.core.evidence.setting import AHEAD_S
 from gateway.core.rollout import Brake, EventKind, State, Tripped
 from gateway.model.messages import Start, Starts
 from gateway.model.table import Table

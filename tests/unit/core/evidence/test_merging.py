@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.core.evidence import Budget, Judge, KeyedBlock, Merger, Report, SeriesKey, SeriesSpec, Watched, name_of
 from gateway.core.evidence.blocks import BlockRecord
-from gateway.core.evidence.merging import AHEAD_S, GONE_REPORTS, UNKNOWN_S, Moved
+from gateway.core.evidence.merging import GONE_REPORTS, UNKNOWN_S, Moved
 from gateway.core.evidence.readings import Form
 
 KEY = SeriesKey("errors", "b", "int4")
@@ -234,7 +234,6 @@ def test_a_clock_that_is_set_back_is_followed_where_all_waited_for_it() -> None:
     (block,) = right.take(word("a", 414.0), WATCHED)
     assert isinstance(block, KeyedBlock) and block.record.outcomes == 2
     assert Moved(KEY, 100, 10).block(KeyedBlock(KEY, BlockRecord(99))).record.number == 9
-    assert AHEAD_S < 3_600.0
 
 
 def test_the_clock_of_one_alone_takes_along_what_waits() -> None:
