@@ -126,7 +126,7 @@ class RolloutParts:
     def routes(self) -> list[web.RouteDef]:
         """The admin API's part."""
         archive = self._evidence.archive
-        return RolloutsApi(self.service, self.access, lambda: archive.engine, self._wall, lambda: self._places).routes()
+        return RolloutsApi(self.service, self.access, archive, self._wall, lambda: self._places).routes()
 
     @property
     def counters(self) -> tuple[Counter, ...]:

@@ -13,7 +13,7 @@ from enum import IntEnum
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from gateway.control.answers import error_answer
+from gateway.control.answers import refusal
 from gateway.errors import ApiError
 from gateway.model.proving import Operator
 
@@ -83,10 +83,3 @@ def reading_guard(access: Access) -> Middleware:
         return await handler(request)
 
     return guard
-
-
-def refusal(error: ApiError) -> web.Response:
-    """The answer to who may not, with its headers."""
-    answer = error_answer(error.status, error.code, error.message, error.param)
-    answer.headers.update(error.headers)
-    return answer

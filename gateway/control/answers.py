@@ -1,6 +1,6 @@
 """Answers of the admin port: JSON with an ETag, errors in the API's shape, cursors of pages.
 
-Owns their form; the handlers in ``admin`` and ``api_records`` own what is in them.
+Owns their form; the handlers in ``admin`` and the ``api_`` modules own what is in them.
 """
 
 import base64
@@ -10,7 +10,7 @@ import hashlib
 import orjson
 from aiohttp import web
 
-from gateway.errors import error_body
+from gateway.errors import ApiError, error_body
 
 
 def json_answer(value: object, request: web.Request | None = None, status: int = 200) -> web.Response:
@@ -35,6 +35,13 @@ def error_answer(status: int, code: str, message: str, param: str | None = None)
     """An error in OpenAI's shape."""
     body = error_body(status, code, message, param)
     return web.Response(body=body, status=status, content_type="application/json")
+
+
+def refusal(error: ApiError) -> web.Response:
+    """The answer to an ``ApiError``, with its headers."""
+    answer = error_answer(error.status, error.code, error.message, error.param)
+    answer.headers.update(error.headers)
+    return answer
 
 
 def cursor_of(row_id: int) -> str:

@@ -4,20 +4,19 @@ Owns paths, roles and shapes; everything else is the service's. Changing needs a
 goes on record. Documented in docs/rollouts.md.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import orjson
 import structlog
 from aiohttp import web
-from sqlalchemy.exc import SQLAlchemyError
 
-from gateway.control.access import Access, Role, refusal
-from gateway.control.answers import error_answer, json_answer
+from gateway.control.access import Access, Role
+from gateway.control.answers import json_answer
+from gateway.control.archive import Archive
 from gateway.control.incident import INCIDENTS, Places, bundle_of
-from gateway.control.reads import flag_of, known
+from gateway.control.reads import flag_of, guarded, read
 from gateway.control.rollouts_record import evidence_of
 from gateway.control.rollouts_service import RolloutService
 from gateway.control.rollouts_values import Key
@@ -35,7 +34,12 @@ ROLES: Mapping[EventKind, Role] = {
     EventKind.RESET: Role.APPROVER,
 }
 HISTORY_MOST = 500
+INCIDENT_MOST = 200  # events that are looked through for the last incident
 REASON_MOST = 1_000
+
+STATUS = frozenset({"rollout", "bucket", "history"})
+HISTORY = frozenset({"bucket", "before", "limit"})
+INCIDENT = frozenset({"bucket"})
 
 _log = structlog.get_logger("control.api_rollouts")
 
@@ -54,23 +58,23 @@ class RolloutsApi:
         self,
         service: RolloutService,
         access: Access,
-        database: Callable[[], Any],
+        archive: Archive,
         wall: Callable[[], float],
         places: Callable[[], Places],
     ):
         self._service = service
         self._access = access
-        self._database = database
+        self._archive = archive
         self._wall = wall
         self._places = places
 
     def routes(self) -> list[web.RouteDef]:
         """For ``build_admin``."""
         return [
-            web.get("/api/v1/rollouts", _guarded(self.status, "rollout", "bucket", "history")),
-            web.get("/api/v1/rollouts/{rollout}/history", _guarded(self.history, "bucket", "before", "limit")),
-            web.get("/api/v1/rollouts/{rollout}/incident", _guarded(self.incident, "bucket")),
-            web.post("/api/v1/rollouts/{rollout}/{command}", _guarded(self.command)),
+            web.get("/api/v1/rollouts", guarded(self.status, STATUS)),
+            web.get("/api/v1/rollouts/{rollout}/history", guarded(self.history, HISTORY)),
+            web.get("/api/v1/rollouts/{rollout}/incident", guarded(self.incident, INCIDENT)),
+            web.post("/api/v1/rollouts/{rollout}/{command}", guarded(self.command)),
         ]
 
     async def status(self, request: web.Request) -> web.Response:
@@ -121,18 +125,14 @@ class RolloutsApi:
     async def history(self, request: web.Request) -> web.Response:
         """The append-only record, newest first; ``?before=ID`` asks for the next page."""
         query = request.query
-        database = self._engine()
         before = _number(query.get("before"), "before")
         most = _number(query.get("limit", "50"), "limit") or 0
         if not 1 <= most <= HISTORY_MOST:
-            raise ApiError(400, "invalid_parameter", f"limit must be a number from 1 to {HISTORY_MOST}.", param="limit")
-        rows = await asyncio.to_thread(
-            rollouts.history,
-            database,
-            rollout=request.match_info["rollout"],
-            bucket=query.get("bucket", ""),
-            before=before,
-            most=most,
+            raise ApiError(400, "invalid_value", f"limit must be a number from 1 to {HISTORY_MOST}.", param="limit")
+        rollout, bucket = request.match_info["rollout"], query.get("bucket", "")
+        rows = await read(
+            self._archive,
+            lambda engine: rollouts.history(engine, rollout=rollout, bucket=bucket, before=before, most=most),
         )
         events = [msgspec.to_builtins(row) | {"evidence": orjson.loads(row.evidence)} for row in rows]
         return json_answer({"events": events, "next": rows[-1].id if len(rows) == most else None}, request)
@@ -142,15 +142,15 @@ class RolloutsApi:
         bucket = request.query.get("bucket", "")
         if not bucket:
             raise ApiError(400, "missing_bucket", "Name the bucket: ?bucket=…", param="bucket")
-        database = self._engine()
-        rows = await asyncio.to_thread(
-            rollouts.history, database, rollout=request.match_info["rollout"], bucket=bucket, most=200
+        rollout = request.match_info["rollout"]
+        rows = await read(
+            self._archive, lambda engine: rollouts.history(engine, rollout=rollout, bucket=bucket, most=INCIDENT_MOST)
         )
         row = next((row for row in rows if row.event in INCIDENTS), None)
         if row is None:
             raise ApiError(404, "no_incident", f"Nothing of the kind is on record for {bucket}.")
         standing = self._service.engine.standings.get((row.identity, bucket))
-        return json_answer(await asyncio.to_thread(bundle_of, database, row, standing, self._places()), request)
+        return json_answer(await read(self._archive, bundle_of, row, standing, self._places()), request)
 
     async def command(self, request: web.Request) -> web.Response:
         """Do what a person asks, if their role allows it. 409 if no bucket could take it."""
@@ -171,31 +171,6 @@ class RolloutsApi:
         _log.info("rollout_command", command=word, rollout=rollout, bucket=body.bucket, actor=actor, refused=refused)
         return json_answer({"actor": actor, "buckets": answers}, status=409 if refused else 200)
 
-    def _engine(self) -> Any:
-        database = self._database()
-        if database is None:
-            raise ApiError(503, "no_database", "The database is not open. Control's log says why.")
-        return database
-
-
-Handler = Callable[[web.Request], Awaitable[web.Response]]
-
-
-def _guarded(handler: Handler, *parameters: str) -> Handler:
-    async def guarded(request: web.Request) -> web.Response:
-        try:
-            known(request, frozenset(parameters))
-            return await handler(request)
-        except ApiError as error:
-            return refusal(error)
-        except ValueError as error:
-            return error_answer(400, "invalid_parameter", str(error))
-        except SQLAlchemyError as error:
-            _log.error("rollout_read_failed", error=type(error).__name__)
-            return error_answer(503, "database_failed", "The database did not answer. Control's log says why.")
-
-    return guarded
-
 
 def _read(data: bytes, content_type: str) -> _Command:
     if content_type != "application/json":  # what a page of another origin cannot send unasked
@@ -214,5 +189,5 @@ def _number(text: str | None, name: str) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise ApiError(400, "invalid_parameter", f"{name} must be a whole number.", param=name)
+        raise ApiError(400, "invalid_value", f"{name} must be a whole number.", param=name)
     return int(text)

@@ -1,6 +1,6 @@
 """Reading the database for the admin API: in threads, with the API's own words when it cannot be read.
 
-Owns what its handlers share: the guard around them, parameters, pages. Called by ``api_records`` and ``api_pairs``.
+Owns what its handlers share: the guard around them, parameters, pages. Called by ``admin`` and the ``api_`` modules.
 """
 
 import asyncio
@@ -12,8 +12,9 @@ from aiohttp import web
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from gateway.control.answers import error_answer, read_cursor
+from gateway.control.answers import error_answer, read_cursor, refusal
 from gateway.control.archive import Archive
+from gateway.errors import ApiError
 from gateway.store.selecting import PAGE_MOST
 
 KEY_HEADER = "x-quantgate-samples-key"
@@ -49,6 +50,8 @@ def guarded(handler: Handler, parameters: frozenset[str] = frozenset()) -> Handl
         try:
             known(request, parameters)
             return await handler(request)
+        except ApiError as error:
+            return refusal(error)
         except NoDatabaseError as error:
             return error_answer(503, "no_database", f"Records cannot be read: {error}.")
         except TimeoutError:

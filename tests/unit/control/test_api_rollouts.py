@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from sqlalchemy import Engine as Database
 
 from gateway.control.access import Access
 from gateway.control.api_rollouts import RolloutsApi
@@ -15,6 +16,20 @@ from gateway.control.incident import Places
 from gateway.core.rollout import State
 from gateway.model.proving import Operator
 from tests.unit.control.rollout_served import BUCKET, Served
+
+
+class Kept:
+    """The archive, as much of it as reading asks for."""
+
+    error = "the disk is full"
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    @property
+    def engine(self) -> Database | None:
+        """The served rollout's database."""
+        return self._served.database
 
 
 class Api:
@@ -48,7 +63,7 @@ async def api(tmp_path: Path) -> AsyncIterator[tuple[Served, Api]]:
         RolloutsApi(
             served.service,
             access,
-            lambda: served.database,
+            Kept(served),  # type: ignore[arg-type]
             lambda: served.now_s,
             lambda: Places(Path("/etc/policy"), tmp_path),
         ).routes()
@@ -130,9 +145,12 @@ async def test_without_a_database_the_record_says_so(api: tuple[Served, Api]) ->
     """503 with the place to look; wrong numbers are 400."""
     served, client = api
     database, served.database = served.database, None
-    assert (await client.get("/api/v1/rollouts/int4-all/history"))[0] == 503
+    status, body = await client.get("/api/v1/rollouts/int4-all/history")
+    assert (status, body["error"]["code"]) == (503, "no_database")
+    assert "the disk is full" in body["error"]["message"]
     served.database = database
-    assert (await client.get("/api/v1/rollouts/int4-all/history?before=x"))[0] == 400
+    status, body = await client.get("/api/v1/rollouts/int4-all/history?before=x")
+    assert (status, body["error"]["code"], body["error"]["param"]) == (400, "invalid_value", "before")
     assert (await client.get("/api/v1/rollouts/int4-all/incident"))[0] == 400
     for asked in (
         "?name=int4-all",
