@@ -102,7 +102,7 @@ class Pipeline:
         current = self.current
         if current is None:
             error = ApiError(503, "starting", "The gateway has no policy yet.", headers=(("Retry-After", "1"),))
-            self._unserved.refuse(connection, error, None, request.fields, request)
+            self._unserved.refuse(connection, error, None, request)
             return None
         known = request.head.derived
         if isinstance(known, Known) and known.keyring is current.keyring:
@@ -144,15 +144,16 @@ class Pipeline:
     # the steps
 
     def _other(self, current: Current, connection: ServerConnection, request: Request, path: bytes) -> None:
-        table, fields = current.generation.table, request.fields
+        table = current.generation.table
+        cors = cors_of(table.settings, request.fields)
         try:
             if path == PATH and request.method == b"POST":
                 self._take_feedback(request)
-                connection.answer(202, JSON + cors_of(table.settings, fields), b'{"status":"accepted"}')
+                connection.answer(202, JSON + cors, b'{"status":"accepted"}')
             else:
-                answer_other(connection, request, path, cors_of(table.settings, fields))
+                answer_other(connection, request, path, cors)
         except ApiError as error:
-            self._unserved.refuse(connection, error, table, fields, request)
+            self._unserved.refuse(connection, error, table, request)
 
     def _next_id(self) -> str:
         self._begun += 1

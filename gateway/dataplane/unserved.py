@@ -52,10 +52,14 @@ class Unserved:
         connection: ServerConnection,
         error: ApiError,
         table: Table | None,
-        fields: Mapping[bytes, bytes],
-        request: Request | None = None,
+        asked: Request | Mapping[bytes, bytes],
     ) -> None:
-        """Answer with ``error``, and leave its record. No ``request``: it could not be read, nor can what follows."""
+        """Answer with ``error``, and leave its record.
+
+        ``asked`` is the request, or the fields of one that could not be read: then what follows cannot be, either.
+        """
+        request = asked if isinstance(asked, Request) else None
+        fields = asked.fields if isinstance(asked, Request) else asked
         request_id = self._next_id()
         cors = cors_of(table.settings, fields) if table is not None else b""
         lines = error_fields(error) + cors + b"x-quantgate-request-id: %b\r\n" % request_id.encode()
