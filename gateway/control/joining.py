@@ -7,7 +7,7 @@ archive, the counters and whoever subscribes.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gateway.control.recent import Recent
 from gateway.control.scoring import Scored
@@ -64,24 +64,17 @@ class Joining:
         """Those that it spoke of before then."""
         return [name for name, feedback in self._early.items() if feedback[0].at <= before]
 
-    def recall(self, found: Mapping[str, aftermath.Answered]) -> None:
+    def recall(self, found: Iterable[aftermath.Answered]) -> None:
         """Answers on record that feedback waits for, with what was said of them before."""
-        for request_id, answer in found.items():
+        for subject, said in found:
+            request_id = subject.request_id
             waiting = self._early.pop(request_id, None)
             if waiting is None:
                 continue
-            self._recalled[request_id] = Subject(
-                request_id,
-                answer.at,
-                answer.tenant,
-                answer.bucket,
-                answer.pool,
-                answer.conversation,
-                answer.rollout,
-            )
+            self._recalled[request_id] = subject
             if len(self._recalled) > RECALLED_MOST:
                 self._said.pop(self._recalled.popitem(last=False)[0], None)
-            words = (_word(label, -1.0 if score is None else score) for label, score in answer.said)
+            words = (_word(label, -1.0 if score is None else score) for label, score in said)
             self._said[request_id] = tuple(dict.fromkeys(words))
             for feedback in waiting:
                 self.take_feedback(feedback)

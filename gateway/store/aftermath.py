@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
+from gateway.core.consequence import Subject
 from gateway.store.inserting import Inserter
 from gateway.store.tables import aftermath, requests
 
@@ -39,25 +40,20 @@ def of_request(engine: Engine, request_id: str) -> list[RowMapping]:
 class Answered(NamedTuple):
     """An answer on record that feedback may speak of. ``said``: label and score of the feedback it had so far."""
 
-    at: float
-    tenant: str
-    bucket: str
-    pool: str
-    conversation: str
-    rollout: str
+    subject: Subject
     said: tuple[tuple[str, float | None], ...] = ()
 
 
-def answered(engine: Engine, request_ids: Sequence[str]) -> dict[str, Answered]:
+def answered(engine: Engine, request_ids: Sequence[str]) -> list[Answered]:
     """Those of the requests that are on record and that a pool answered."""
-    columns = (requests.c[name] for name in ("request_id", *Answered._fields[:-1]))
+    columns = (requests.c[name] for name in Subject.__struct_fields__)
     wanted = requests.c.request_id.in_(request_ids) & (requests.c.result == "ok") & (requests.c.pool != "")
     spoken = select(aftermath.c.request_id, aftermath.c.label, aftermath.c.score).where(
         aftermath.c.request_id.in_(request_ids), aftermath.c.kind == "feedback"
     )
     with engine.connect() as connection:
-        found = {row[0]: Answered(*row[1:]) for row in connection.execute(select(*columns).where(wanted))}
+        subjects = [Subject(*row) for row in connection.execute(select(*columns).where(wanted))]
         said: dict[str, list[tuple[str, float | None]]] = {}
-        for request_id, label, score in connection.execute(spoken.order_by(aftermath.c.id)) if found else ():
+        for request_id, label, score in connection.execute(spoken.order_by(aftermath.c.id)) if subjects else ():
             said.setdefault(request_id, []).append((label, score))
-    return {name: answer._replace(said=tuple(said.get(name, ()))) for name, answer in found.items()}
+    return [Answered(subject, tuple(said.get(subject.request_id, ()))) for subject in subjects]

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.control import joining as module
 from gateway.control.joining import WAIT_S, WORDS_MOST, Joining
-from gateway.core.consequence import Kind
+from gateway.core.consequence import Kind, Subject
 from gateway.model.messages import Feedback
 from gateway.store.aftermath import Answered, Consequence
 from tests.unit.control.conftest import outcome
@@ -100,7 +100,7 @@ def test_feedback_knows_the_conversation_of_its_answer() -> None:
     heard.says("a")
     heard.says("b")
     heard.says("c")
-    heard.joining.recall({"c": Answered(AT, "acme", "b", "p", "talk", "int4-all")})
+    heard.joining.recall([Answered(Subject("c", AT, "acme", "b", "p", "talk", "int4-all"))])
     assert talks == [("talk", "int4-all")] * 3
 
 
@@ -126,8 +126,9 @@ def test_answers_on_record_are_judged_as_if_remembered() -> None:
     heard.says("other", 0.0)
     assert heard.joining.unknown(AT - 1) == []
     assert heard.joining.unknown(AT) == ["old", "other"]
-    old = Answered(AT - 900, "acme", "m/short", "int4", "", "", (("", 0.1), ("odd", None)))
-    heard.joining.recall({"old": old, "other": Answered(AT, "mallory", "b", "p", "", ""), "unasked": old})
+    old = Answered(Subject("old", AT - 900, "acme", "m/short", "int4"), (("", 0.1), ("odd", None)))
+    other, unasked = (Answered(Subject(name, AT, "mallory", "b", "p")) for name in ("other", "unasked"))
+    heard.joining.recall([old, other, unasked])
     assert [(found.request_id, found.pool, found.score) for found in heard.kept] == [("old", "int4", 1.0)]
     assert heard.ignored == {"repeated": 1, "other_tenant": 1}
     heard.says("old", 1.0)
@@ -142,7 +143,7 @@ def test_memory_of_answers_on_record_is_bounded(monkeypatch: pytest.MonkeyPatch)
     heard = Heard()
     for name in "abc":
         heard.says(name)
-        heard.joining.recall({name: Answered(AT, "acme", "b", "p", "", "")})
+        heard.joining.recall([Answered(Subject(name, AT, "acme", "b", "p"))])
     assert list(heard.joining._said) == ["b", "c"]
     heard.says("a")
     assert heard.joining.unknown(AT) == ["a"]

@@ -90,7 +90,7 @@ async def test_unknown_ids_keep_nobody_from_being_found(
     searched.archive.engine = engine
     asked: list[int] = []
 
-    def answered(engine: Engine, request_ids: Sequence[str]) -> dict[str, aftermath.Answered]:
+    def answered(engine: Engine, request_ids: Sequence[str]) -> list[aftermath.Answered]:
         asked.append(len(request_ids))
         return real(engine, request_ids)
 

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
+from gateway.core.consequence import Subject
 from gateway.store import aftermath, deployments, samples
 from gateway.store.engine import StoreError
 from gateway.store.recording import REFRESH_S
@@ -45,11 +46,12 @@ def test_answers_are_found_with_what_was_said_of_them(engine: Engine) -> None:
     ]
     aftermath.inserter(engine).add(rows)
     asked = ["spoken-of", "silent", "failed", "refused", "unknown"]
-    assert aftermath.answered(engine, asked) == {
-        "spoken-of": aftermath.Answered(5.0, "t", "b", "p", "c", "o", (("rude", None), ("", 0.0))),
-        "silent": aftermath.Answered(5.0, "t", "b", "p", "c", "o"),
-    }
-    assert aftermath.answered(engine, []) == {}
+    found = aftermath.answered(engine, asked)
+    assert sorted(found, key=lambda answer: answer.subject.request_id) == [
+        aftermath.Answered(Subject("silent", 5.0, "t", "b", "p", "c", "o")),
+        aftermath.Answered(Subject("spoken-of", 5.0, "t", "b", "p", "c", "o"), (("rude", None), ("", 0.0))),
+    ]
+    assert aftermath.answered(engine, []) == []
 
 
 def test_a_deployment_is_kept_once_whatever_its_key_order(engine: Engine) -> None:
