@@ -1,4 +1,4 @@
-"""What a file that is no YAML probably meant: the parser's complaint in a policy's words, with a mend.
+"""What a file that is no YAML probably meant: the parser's complaint in a policy's words, with its place and a mend.
 
 A parser says where it gave up and in its grammar's terms; people ask what to write instead. Called by ``tree``.
 """
@@ -29,7 +29,16 @@ class _Spot(NamedTuple):
         return self.lines[self.row] if self.row < len(self.lines) else ""
 
 
-def told(error: yaml.MarkedYAMLError, text: str) -> Words:
+class Told(NamedTuple):
+    """A complaint at its place, 1-based, with its mend."""
+
+    line: int
+    column: int
+    message: str
+    mend: str
+
+
+def told(error: yaml.MarkedYAMLError, text: str) -> Told:
     """What is wrong and how to mend it; the parser's own words and a general mend where nothing better is known."""
     mark = error.problem_mark or error.context_mark
     if error.context is not None and error.context.endswith(("an alias", "an anchor")):
@@ -41,8 +50,9 @@ def told(error: yaml.MarkedYAMLError, text: str) -> Words:
     for known, words in _KNOWN.items():
         if known in problem or known in context:
             message, mend = words(spot) if callable(words) else words
-            return message.replace("@opened", str(opened)), mend
-    return f"{context} {problem}".strip(), "check the quotes, brackets and indent of this line and the one above"
+            return Told(row + 1, column + 1, message.replace("@opened", str(opened)), mend)
+    mend = "check the quotes, brackets and indent of this line and the one above"
+    return Told(row + 1, column + 1, f"{context} {problem}".strip(), mend)
 
 
 def _character(spot: _Spot) -> Words:

@@ -201,10 +201,8 @@ def _compose(file: SourceFile) -> yaml.Node | None:
     try:
         node: yaml.Node | None = _Composer(text).get_single_node()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        message, mend = told(error, text)
-        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise _BrokenError(_at(file, f"not valid YAML: {message}", mend, *place)) from error
+        line, column, message, mend = told(error, text)
+        raise _BrokenError(_at(file, f"not valid YAML: {message}", mend, line, column)) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise _BrokenError(_at(file, f"not valid YAML: {error.reason}", "remove them", line)) from error
