@@ -9,10 +9,11 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import orjson
 
+from gateway.cli.urls import http_url
 from gateway.policy.secret import secrets_of
 
 TOKEN = "QUANTGATE_TOKEN"  # noqa: S105 - the name of a variable
@@ -72,14 +73,11 @@ def without_token(status: int, token: str) -> str:
 
 def _connection(admin: str) -> tuple[http.client.HTTPConnection, str]:
     """A connection that is not open yet, and the path in front of the API's. Raises ``UnreachableError``."""
-    try:
-        parts = urlsplit(admin if "://" in admin else f"http://{admin}")
-        host, port, before = parts.hostname, parts.port, parts.path.rstrip("/")
-        if parts.scheme == "https" and host:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context), before
-        if parts.scheme == "http" and host:
-            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S), before
-    except (ValueError, http.client.InvalidURL):
-        pass  # a port that is no number or out of range, a bracket left open, a space
-    raise UnreachableError(f"--admin {admin} is no address. Write HOST:PORT or a URL.")
+    parts = http_url(admin if "://" in admin else f"http://{admin}")
+    if parts is None:
+        raise UnreachableError(f"--admin {admin} is no address. Write HOST:PORT or a URL.")
+    host, before = parts.hostname or "", parts.path.rstrip("/")
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=TIMEOUT_S, context=context), before
+    return http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S), before

@@ -4,18 +4,15 @@ Owns reading them. Called by ``quantgate replay``.
 """
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from gateway.cli.replay.sending import Target
+from gateway.cli.urls import http_url
 from gateway.model.table import Endpoint, Pool, Table
 from gateway.policy.compile import compile_table
 from gateway.policy.load import load
 from gateway.policy.secret import SecretError, secrets_of, unresolved
-
-_SPACE = re.compile(r"\s")
 
 
 class TargetError(Exception):
@@ -33,18 +30,10 @@ def named(pools: Sequence[str], model: str | None, key: str | None) -> list[Targ
     targets = []
     for written in pools:
         name, _, url = written.partition("=")
-        if not name or not _usable(url):
+        if not name or http_url(url) is None:
             raise TargetError(f"--pool {written}: write NAME=http://host:port")
         targets.append(Target(name, (url,), model, {}, authorization))
     return targets
-
-
-def _usable(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not _SPACE.search(url)
-    except ValueError:  # a port that is no number or out of range, a bracket left open
-        return False
 
 
 def of_policy(config: Path, names: Sequence[str], model: str | None) -> list[Target]:
