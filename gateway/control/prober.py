@@ -18,7 +18,6 @@ from gateway.model.enums import EndpointState
 from gateway.runtimes.adapter import ATTESTING, Adapter, Answer, HealthState, Probe, Purpose
 from gateway.runtimes.attestation import Attestation
 from gateway.runtimes.compare import Declaration, Verdict, compare, judge
-from gateway.runtimes.quirks import LoadFreshness
 
 BODY_MOST_BYTES = 8 * 1024 * 1024
 # While an endpoint is not known to be well, ask this often.
@@ -87,10 +86,9 @@ class Prober:
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Probe until cancelled."""
-        quirks = self._adapter.quirks
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self._watch_health(session), name=f"health {self.spec.endpoint}")
-            if quirks.load_freshness is not LoadFreshness.NONE and self._adapter.probes_for(Purpose.METRICS):
+            if self._adapter.probes_for(Purpose.METRICS):
                 loops.create_task(self._watch_load(session), name=f"load {self.spec.endpoint}")
             if self.spec.attestation != "off":
                 loops.create_task(self._watch_precision(session), name=f"attest {self.spec.endpoint}")
@@ -105,7 +103,7 @@ class Prober:
                 # It may have been started anew with other flags: look before it is offered.
                 await self._attest(session)
             self._set_health(state, "" if health.state is HealthState.READY else health.reason)
-            await self._pause(self._adapter.quirks.health_interval_s if self._track.settled else EAGER_S)
+            await self._pause(self._adapter.health_interval_s if self._track.settled else EAGER_S)
 
     async def _watch_load(self, session: aiohttp.ClientSession) -> None:
         while True:
@@ -113,11 +111,11 @@ class Prober:
             load = self._adapter.load(answers, self._monotonic())
             if load is not None:
                 self.view = msgspec.structs.replace(self.view, load=load)
-            await self._pause(self._adapter.quirks.load_interval_s)
+            await self._pause(self._adapter.load_interval_s)
 
     async def _watch_precision(self, session: aiohttp.ClientSession) -> None:
         while True:
-            await self._pause(self._adapter.quirks.attest_interval_s)
+            await self._pause(self._adapter.attest_interval_s)
             if self._track.state is EndpointState.READY:
                 await self._attest(session)
 

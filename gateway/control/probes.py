@@ -22,7 +22,6 @@ from gateway.model.table import Endpoint, Pool, Table
 from gateway.runtimes.adapter import Adapter
 from gateway.runtimes.attestation import Attestation
 from gateway.runtimes.compare import Declaration, reference_for
-from gateway.runtimes.quirks import ServedName
 
 TELL_S = 2.0
 # Changes that come together are told together.
@@ -143,8 +142,6 @@ class Probes:
 def describe(pool: Pool, endpoint: Endpoint, adapter: Adapter) -> EndpointSpec:
     """What to probe at an endpoint, and what its pool claims."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    # Where any name is answered, another name in the runtime's list fails no request.
-    checks_names = adapter.quirks.validates_model and adapter.quirks.served_name is ServedName.LISTED
     return EndpointSpec(
         pool=pool.name,
         endpoint=endpoint.name,
@@ -154,7 +151,7 @@ def describe(pool: Pool, endpoint: Endpoint, adapter: Adapter) -> EndpointSpec:
         attestation=pool.attestation,
         declaration=Declaration(
             precision=pool.precision,
-            names=(pool.upstream_model or pool.model,) if checks_names else (),
+            names=(pool.upstream_model or pool.model,) if adapter.checks_names else (),
             adapters=tuple(sorted(pool.adapters.values())),
             context_window=pool.context_window,
             gpu=pool.gpu,

@@ -2,8 +2,7 @@
 
 An adapter is pure: it opens no socket and knows no clock. The prober in ``control`` sends the ``Probe``s, hands the
 ``Answers`` back and stores what it gets. Every reader takes whatever answers there are: a missing or failed answer
-makes a value unknown, never an exception. Called by ``control`` (probes, attestation) and, for ``Quirks`` alone, by
-``dataplane`` and ``policy``'s callers.
+makes a value unknown, never an exception. Called by ``control`` (probes, attestation).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +12,10 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.runtimes.attestation import Attestation
-from gateway.runtimes.quirks import Quirks
 
 
 class Purpose(StrEnum):
-    """Why a probe is made; the prober picks its pace by it (``Quirks.*_interval_s``)."""
+    """Why a probe is made; the prober picks its pace by it (``Adapter.*_interval_s``)."""
 
     HEALTH = "health"
     METRICS = "metrics"
@@ -108,17 +106,19 @@ class Adapter(msgspec.Struct, frozen=True):
     """Everything the gateway knows about one serving runtime. ``runtime`` is the policy's spelling.
 
     ``health`` reads any answers that hold the health probe's. ``load`` gives ``None`` when nothing was reported.
-    ``drift_key`` turns the ``system_fingerprint`` of an answer into a key that is equal only for equal
-    configurations; ``None`` = this fingerprint cannot tell, which is never evidence of sameness.
+    ``checks_names``: a name in ``model`` that the runtime's list lacks is refused there; where any name is answered, or
+    the list is not of names, another name in it fails no request.
     """
 
     runtime: str
-    quirks: Quirks
     probes: tuple[Probe, ...]
     health: Callable[[Answers], Health]
     load: Callable[[Answers, float], Load | None]
     attest: Callable[[Answers], Attestation]
-    drift_key: Callable[[str], str | None]
+    checks_names: bool = True
+    health_interval_s: float = 10.0
+    load_interval_s: float = 1.0
+    attest_interval_s: float = 60.0
 
     def probes_for(self, *purposes: Purpose) -> tuple[Probe, ...]:
         """The probes of these purposes, in the adapter's order."""

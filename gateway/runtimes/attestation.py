@@ -67,12 +67,12 @@ class ServedModel(msgspec.Struct, frozen=True):
 class Attestation(msgspec.Struct, frozen=True):
     """One reading of one endpoint.
 
-    ``models_listed``: the runtime's list can be trusted to be complete; an empty list of one that lists nothing
-    proves nothing. ``context_length``: tokens one request may hold, prompt and answer together. ``weight_bits``:
-    measured bits per weight, file size over parameters, scales and unquantised layers included. ``kv_tokens``: tokens
-    the KV cache holds; ``kv_bytes_per_token``: of one rank, for comparing endpoints of one model with equal
-    ``tensor_parallel``. ``fingerprint``: the last ``drift_key`` seen in traffic, filled in by the prober. ``device``:
-    record of versions and settings that explain a number later. ``notes``: for a person, known hazards first.
+    ``models_listed``: the runtime's list can be trusted to be complete; an empty list of one that lists nothing proves
+    nothing. ``context_length``: tokens one request may hold, prompt and answer together. ``weight_bits``: measured
+    bits per weight, file size over parameters, scales and unquantised layers included. ``kv_tokens``: tokens the KV
+    cache holds; ``kv_bytes_per_token``: of one rank, for comparing endpoints of one model with equal
+    ``tensor_parallel``. ``device``: record of versions and settings that explain a number later. ``notes``: for a
+    person, known hazards first.
     """
 
     runtime: str
@@ -87,7 +87,6 @@ class Attestation(msgspec.Struct, frozen=True):
     models_listed: bool = False
     adapters_listed: bool = False
     version: str | None = None
-    fingerprint: str | None = None
     gpus: tuple[str, ...] = ()
     tensor_parallel: int | None = None
     weight_bits: float | None = None

@@ -1,7 +1,8 @@
 """Reading a runtime's error body, whatever its shape, into one value.
 
-Runtimes answer errors in six shapes (``ErrorShape``), and one runtime mixes several. The data plane rebuilds OpenAI's
-shape from the ``Fault``. Pure; tolerant: any bytes give a fault. No caller's text is kept beyond ``MESSAGE_CHARS``.
+Runtimes answer errors in many shapes: ``{"error": {…}}``, ``{"error": "text"}``, ``{"message": …}``, ``{"detail": …}``,
+plain text; one runtime mixes several. Pure; tolerant: any bytes give a fault. No caller's text is kept beyond
+``MESSAGE_CHARS``. Called by the readers of health, to say why an endpoint is not ready.
 """
 
 from typing import cast

@@ -13,7 +13,6 @@ from gateway.runtimes.attestation import Attestation, Observation, inferred, rep
 from gateway.runtimes.exposition import count, first_named, mean, read_samples, share, total, wanted
 from gateway.runtimes.formats import canonical
 from gateway.runtimes.methods import MODEL_DTYPE, scheme_of, wnam
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks, ServedName
 from gateway.runtimes.reading import (
     MODELS_PATH,
     answered,
@@ -21,24 +20,10 @@ from gateway.runtimes.reading import (
     as_text,
     attest_models,
     health_by_status,
-    no_drift_key,
     read_object,
 )
 
 RUNTIME = "lightllm"
-
-QUIRKS = Quirks(
-    adapter_style=AdapterStyle.NONE,
-    error_shapes=(ErrorShape.OPENAI, ErrorShape.MESSAGE),
-    validates_model=False,
-    served_name=ServedName.ANY,
-    pool_fault_statuses=frozenset({417}),
-    busy_texts=("server is busy", "busy"),
-    ignored_fields=frozenset(),
-    health_timeout_s=5.0,
-    load_freshness=LoadFreshness.LAGGING,
-    load_interval_s=2.0,
-)
 
 _METRICS, _TOKENS, _INFO = "/metrics", "/token_load", "/get_server_info"
 
@@ -134,4 +119,4 @@ def _kv(info: Mapping[str, object], dtype: str) -> Observation:
     return reported(dtype, "data_type, no llm_kv_type") if dtype else unknown("data_type is not told")
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest, checks_names=False, load_interval_s=2.0)

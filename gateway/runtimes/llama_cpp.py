@@ -13,14 +13,12 @@ from gateway.runtimes.attestation import Attestation, Observation, ServedModel, 
 from gateway.runtimes.exposition import count, first_named, read_samples, share, total, wanted
 from gateway.runtimes.faults import read_fault
 from gateway.runtimes.formats import bits, canonical, general
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, Quirks
 from gateway.runtimes.reading import (
     MODELS_PATH,
     answered,
     as_int,
     as_text,
     health_by_status,
-    no_drift_key,
     read_json,
     read_object,
     served_models,
@@ -28,18 +26,6 @@ from gateway.runtimes.reading import (
 )
 
 RUNTIME = "llama.cpp"
-
-QUIRKS = Quirks(
-    adapter_style=AdapterStyle.LORA_SCALES,
-    lists_adapters=True,
-    validates_model=False,
-    stream_to_cancel=True,  # an unstreamed request may run to its end after the client is gone
-    usage_counts_all_choices=False,
-    keepalive_requests=100,
-    busy_texts=("no slot", "slot is not available"),
-    load_interval_s=2.0,
-    error_shapes=(ErrorShape.OPENAI,),
-)
 
 _PROPS, _SLOTS, _METRICS, _LORA = "/props", "/slots", "/metrics", "/lora-adapters"
 # 501: the server was started without that endpoint.
@@ -192,4 +178,4 @@ def _tools(props: Mapping[str, object]) -> str | None:
     return str(supported).lower() if isinstance(supported, bool) else None
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest, checks_names=False, load_interval_s=2.0)

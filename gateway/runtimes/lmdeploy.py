@@ -8,23 +8,16 @@ sleeps.
 from gateway.runtimes.adapter import Adapter, Answers, Health, HealthState, Load, Probe, Purpose
 from gateway.runtimes.attestation import Attestation
 from gateway.runtimes.exposition import count, first_named, mean, read_samples, share, total, wanted
-from gateway.runtimes.quirks import ErrorShape, Quirks
 from gateway.runtimes.reading import (
     MODELS_PATH,
     answered,
     as_text,
     attest_models,
     health_by_status,
-    no_drift_key,
     read_object,
 )
 
 RUNTIME = "lmdeploy"
-
-QUIRKS = Quirks(
-    error_shapes=(ErrorShape.FLAT, ErrorShape.DETAIL),
-    ignored_fields=frozenset({"presence_penalty", "frequency_penalty"}),
-)
 
 _METRICS = "/metrics"
 
@@ -70,4 +63,4 @@ def attest(answers: Answers) -> Attestation:
     return attest_models(RUNTIME, answers)
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest)

@@ -7,19 +7,9 @@ The engine ships no HTTP server of its own. What serves it (Foundry Local, or a 
 
 from gateway.runtimes.adapter import Adapter, Answers, Health, Probe, Purpose
 from gateway.runtimes.attestation import Attestation
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks
-from gateway.runtimes.reading import MODELS_PATH, attest_models, health_by_status, no_drift_key, no_load
+from gateway.runtimes.reading import MODELS_PATH, attest_models, health_by_status, no_load
 
 RUNTIME = "onnxruntime-genai"
-
-QUIRKS = Quirks(
-    adapter_style=AdapterStyle.NONE,
-    error_shapes=(ErrorShape.OPENAI, ErrorShape.TEXT),
-    stream_to_cancel=True,  # not known to abort an unstreamed request, so the careful way
-    health_path=MODELS_PATH,
-    health_timeout_s=5.0,
-    load_freshness=LoadFreshness.NONE,
-)
 
 PROBES = (Probe(MODELS_PATH, Purpose.HEALTH, timeout_s=5.0), Probe(MODELS_PATH, Purpose.MODELS, timeout_s=5.0))
 
@@ -34,4 +24,4 @@ def attest(answers: Answers) -> Attestation:
     return attest_models(RUNTIME, answers)
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, no_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, no_load, attest)

@@ -6,17 +6,9 @@ contract.
 
 from gateway.runtimes.adapter import Adapter, Answers, Health, Probe, Purpose
 from gateway.runtimes.attestation import Attestation
-from gateway.runtimes.quirks import ErrorShape, LoadFreshness, Quirks
 from gateway.runtimes.reading import MODELS_PATH, attest_models, health_by_status, no_load
 
 RUNTIME = "openai"
-
-QUIRKS = Quirks(
-    health_path=MODELS_PATH,
-    health_timeout_s=5.0,
-    load_freshness=LoadFreshness.NONE,
-    error_shapes=(ErrorShape.OPENAI, ErrorShape.TEXT),
-)
 
 PROBES = (Probe(MODELS_PATH, Purpose.HEALTH, timeout_s=5.0), Probe(MODELS_PATH, Purpose.MODELS, timeout_s=5.0))
 
@@ -31,9 +23,4 @@ def attest(answers: Answers) -> Attestation:
     return attest_models(RUNTIME, answers, lists_adapters=False)
 
 
-def drift_key(fingerprint: str) -> str | None:
-    """OpenAI's own servers change the fingerprint with the backend's configuration, so it is taken as it is."""
-    return fingerprint or None
-
-
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, no_load, attest, drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, no_load, attest)

@@ -139,9 +139,3 @@ def no_load(answers: Answers, at: float) -> Load | None:
     """For a runtime that reports no load."""
     del answers, at
     return None
-
-
-def no_drift_key(fingerprint: str) -> str | None:
-    """For a runtime whose fingerprint, if it sends one, does not cover its configuration."""
-    del fingerprint
-    return None

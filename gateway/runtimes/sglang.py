@@ -15,7 +15,6 @@ from gateway.runtimes.exposition import count, first_named, mean, per_replica, r
 from gateway.runtimes.formats import canonical
 from gateway.runtimes.hardware import native_activations
 from gateway.runtimes.methods import MODEL_DTYPE, Scheme, scheme_of
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks
 from gateway.runtimes.reading import (
     MODELS_PATH,
     answered,
@@ -23,25 +22,12 @@ from gateway.runtimes.reading import (
     as_text,
     attest_models,
     health_by_status,
-    no_drift_key,
     read_json,
     read_object,
     within,
 )
 
 RUNTIME = "sglang"
-
-QUIRKS = Quirks(
-    adapter_style=AdapterStyle.BASE_COLON_ADAPTER,
-    lists_adapters=True,
-    error_shapes=(ErrorShape.FLAT, ErrorShape.OPENAI),
-    validates_model=False,
-    leaks_paths=True,
-    busy_texts=("request queue is full",),
-    ignored_fields=frozenset({"guided_choice", "guided_json", "guided_regex", "guided_grammar"}),
-    health_timeout_s=5.0,
-    load_freshness=LoadFreshness.LAGGING,
-)
 
 _INFO, _METRICS, _LOADS = "/server_info", "/metrics", "/v1/loads"
 
@@ -179,4 +165,4 @@ def _gpus(answers: Answers) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name is not None}))
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest, checks_names=False)

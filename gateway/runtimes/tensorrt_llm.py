@@ -24,7 +24,6 @@ from gateway.runtimes.exposition import (
 from gateway.runtimes.formats import canonical
 from gateway.runtimes.hardware import native_activations
 from gateway.runtimes.methods import MODEL_DTYPE, Scheme, wnam
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks, ServedName
 from gateway.runtimes.reading import (
     MODELS_PATH,
     answered,
@@ -32,23 +31,10 @@ from gateway.runtimes.reading import (
     as_text,
     attest_models,
     health_by_status,
-    no_drift_key,
     read_object,
 )
 
 RUNTIME = "tensorrt-llm"
-
-QUIRKS = Quirks(
-    rejects_unknown_fields=True,
-    adapter_style=AdapterStyle.LORA_REQUEST,
-    error_shapes=(ErrorShape.FLAT, ErrorShape.ERROR_TEXT),
-    validates_model=False,
-    served_name=ServedName.ANY,
-    # Any exception of the server is answered 400 BadRequestError; these phrases are never a client's doing.
-    pool_fault_texts=("cuda error", "out of memory", "executor", "internal error", "assertion failed"),
-    load_freshness=LoadFreshness.LAGGING,
-    load_interval_s=2.0,
-)
 
 _METRICS, _VERSION = "/prometheus/metrics", "/version"
 
@@ -183,4 +169,4 @@ def _kv(cache_dtype: str | None, dtype: str, algorithm: str | None) -> Observati
     return unknown(f"cache_dtype is auto, and a {algorithm} checkpoint may bring a KV scheme of its own")
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest, checks_names=False, load_interval_s=2.0)

@@ -8,35 +8,9 @@ unattested.
 
 from gateway.runtimes.adapter import Adapter, Answers, Health, Probe, Purpose
 from gateway.runtimes.attestation import Attestation, unknown
-from gateway.runtimes.quirks import AdapterStyle, ErrorShape, LoadFreshness, Quirks, ServedName, StreamUsage
-from gateway.runtimes.reading import health_by_status, no_drift_key, no_load
+from gateway.runtimes.reading import health_by_status, no_load
 
 RUNTIME = "transformers"
-
-QUIRKS = Quirks(
-    stream_usage=StreamUsage.ALWAYS,
-    rejects_unknown_fields=True,
-    adapter_style=AdapterStyle.NONE,
-    done_marker=False,
-    error_shapes=(ErrorShape.DETAIL, ErrorShape.TEXT),
-    served_name=ServedName.PATH,
-    stream_to_cancel=True,
-    ignored_fields=frozenset(
-        {
-            "response_format",
-            "tool_choice",
-            "n",
-            "logprobs",
-            "top_logprobs",
-            "max_completion_tokens",
-            "stream_options",
-            "presence_penalty",
-            "parallel_tool_calls",
-            "reasoning_effort",
-        }
-    ),
-    load_freshness=LoadFreshness.NONE,
-)
 
 PROBES = (Probe("/health", Purpose.HEALTH, expected=frozenset({200, 503})),)
 
@@ -54,4 +28,4 @@ def attest(answers: Answers) -> Attestation:
     return Attestation(RUNTIME, weights=unknown(_WHY), activations=unknown(_WHY), kv_cache=unknown(_WHY))
 
 
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, no_load, attest, no_drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, no_load, attest, checks_names=False)

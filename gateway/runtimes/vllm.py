@@ -3,11 +3,9 @@
 What misleads here: ``/server_info`` exists only in development mode (``VLLM_SERVER_DEV_MODE=1``) and names the
 method, mostly not the bits; ``cache_dtype="auto"`` is the model's dtype or a checkpoint's own KV scheme; an online
 method may quantise no layer at all and be reported all the same; low-precision activations fall back to weight-only
-kernels with a log line only. ``vllm_info`` reads the configuration; this module probes, and reads health, load and
-fingerprints.
+kernels with a log line only; NaN log-probabilities of a broken KV cache come back as 400 on a valid request.
+``vllm_info`` reads the configuration; this module probes, and reads health and load.
 """
-
-import re
 
 from gateway.runtimes.adapter import Adapter, Answers, Health, HealthState, Load, Probe, Purpose
 from gateway.runtimes.exposition import (
@@ -20,19 +18,8 @@ from gateway.runtimes.exposition import (
     total,
     wanted,
 )
-from gateway.runtimes.quirks import ErrorShape, Quirks
 from gateway.runtimes.reading import MODELS_PATH, answered, health_by_status
 from gateway.runtimes.vllm_info import CACHE_INFO, INFO_PATH, METRICS_PATH, RUNTIME, VERSION_PATH, attest
-
-QUIRKS = Quirks(
-    lists_adapters=True,
-    error_shapes=(ErrorShape.OPENAI, ErrorShape.ERROR_TEXT),  # 401 is {"error": "Unauthorized"}
-    # NaN log-probabilities of a broken KV cache come back as 400 on a valid request.
-    pool_fault_texts=("out of range float values are not json compliant",),
-    busy_texts=("engine is currently busy",),
-    # The former spelling of structured_outputs: answered 200 and not obeyed.
-    ignored_fields=frozenset({"guided_choice", "guided_json", "guided_regex", "guided_grammar"}),
-)
 
 PROBES = (
     Probe("/health", Purpose.HEALTH, expected=frozenset({200, 503})),
@@ -96,20 +83,4 @@ def _adapters_in_use(samples: Samples) -> tuple[str, ...]:
     return tuple(sorted({name.strip() for text in named for name in text.split(",") if name.strip()}))
 
 
-_HASHED = re.compile(r"vllm-.+-[0-9a-f]{6,}")
-
-
-def drift_key(fingerprint: str) -> str | None:
-    """``vllm-<version>[-tpN]-<hash>`` changes with precision, KV type and limits, and is stable over restarts.
-
-    ``…-nohash`` is shared by configurations that differ in the KV cache's type, so it tells nothing. Any other text
-    is an operator's label (``--fingerprint-mode custom``) and is taken as it is.
-    """
-    if not fingerprint or fingerprint.endswith("nohash"):
-        return None
-    if fingerprint.startswith("vllm-") and _HASHED.fullmatch(fingerprint) is None:
-        return None
-    return fingerprint
-
-
-ADAPTER = Adapter(RUNTIME, QUIRKS, PROBES, read_health, read_load, attest, drift_key)
+ADAPTER = Adapter(RUNTIME, PROBES, read_health, read_load, attest)

@@ -19,12 +19,7 @@ from gateway.runtimes.compare import Declaration, Verdict
 from gateway.simulator.config import Config, ReportedPrecision
 from gateway.simulator.server import Server
 
-FAST = msgspec.structs.replace(
-    ADAPTERS["vllm"],
-    quirks=msgspec.structs.replace(
-        ADAPTERS["vllm"].quirks, health_interval_s=0.01, load_interval_s=0.01, attest_interval_s=0.02
-    ),
-)
+FAST = msgspec.structs.replace(ADAPTERS["vllm"], health_interval_s=0.01, load_interval_s=0.01, attest_interval_s=0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -205,9 +200,7 @@ async def test_an_answer_without_end_is_cut_off(eventually):
 async def test_a_runtime_that_reports_no_load_is_not_asked_for_it(runtime, eventually):
     """Probes that cannot tell anything are not sent."""
     server = await runtime()
-    openai = msgspec.structs.replace(
-        ADAPTERS["openai"], quirks=msgspec.structs.replace(ADAPTERS["openai"].quirks, health_interval_s=0.01)
-    )
+    openai = msgspec.structs.replace(ADAPTERS["openai"], health_interval_s=0.01)
     assert not openai.probes_for(Purpose.METRICS)
     async with probing(spec_for(server.bound), adapter=openai) as prober:
         await eventually(lambda: prober.view.health is EndpointState.READY)

@@ -14,12 +14,7 @@ from gateway.runtimes import ADAPTERS
 from gateway.simulator.config import Config
 from gateway.simulator.server import Server
 
-FAST = {
-    "vllm": msgspec.structs.replace(
-        ADAPTERS["vllm"],
-        quirks=msgspec.structs.replace(ADAPTERS["vllm"].quirks, health_interval_s=0.01, load_interval_s=0.01),
-    )
-}
+FAST = {"vllm": msgspec.structs.replace(ADAPTERS["vllm"], health_interval_s=0.01, load_interval_s=0.01)}
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import pytest
 from gateway.runtimes.adapter import Answers
 from gateway.runtimes.attestation import Attestation, Confidence
 from gateway.runtimes.lightllm import ADAPTER
-from gateway.runtimes.quirks import Blame, blame
 
 INFO = {"data_type": "bfloat16", "quant_type": "none", "quant_cfg": None, "llm_kv_type": "None", "tp": 2, "dp": 1}
 
@@ -93,9 +92,3 @@ def test_what_it_does_not_tell(attest: Callable[..., Attestation], answers: Call
     assert closed.unattested == ("weights", "activations", "kv_cache")
     bare = ADAPTER.attest(answers({"/get_server_info": {"quant_type": "none"}}))
     assert not bare.kv_cache.known
-
-
-def test_417_is_the_pools_fault() -> None:
-    """Generic failures come as 417, which no client causes."""
-    assert blame(ADAPTER.quirks, 417, "list index out of range") is Blame.POOL
-    assert blame(ADAPTER.quirks, 503, "Server is busy, please try again") is Blame.BUSY

@@ -124,17 +124,7 @@ def test_silence_is_unattested(answers: Callable[..., Answers]) -> None:
     assert not found.adapters_listed
 
 
-def test_quirks_that_the_data_plane_relies_on() -> None:
-    """Every name is accepted, cancelling needs a stream, n > 1 is miscounted, the fingerprint is the build alone."""
-    quirks = ADAPTER.quirks
-    assert not quirks.validates_model
-    assert quirks.stream_to_cancel
-    assert not quirks.usage_counts_all_choices
-    assert quirks.keepalive_requests == 100
-    assert ADAPTER.drift_key("b0-unknown") is None
-
-
 def test_metrics_are_read_gently() -> None:
     """Each read wakes the server's queue and resets its rate gauges: not more than every two seconds."""
-    assert ADAPTER.quirks.load_interval_s >= 2.0
+    assert ADAPTER.load_interval_s >= 2.0
     assert {probe.path for probe in ADAPTER.probes_for(Purpose.METRICS)} == {"/metrics", "/slots"}

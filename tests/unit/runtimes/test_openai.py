@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server: names only, and a fingerprint taken at its word."""
+"""Any OpenAI-compatible server: names only."""
 
 from collections.abc import Callable
 
@@ -18,9 +18,3 @@ def test_attestation(answers: Callable[..., Answers]) -> None:
     assert [model.name for model in found.models] == ["gpt-4o"]
     assert found.unattested == ("weights", "activations", "kv_cache")
     assert ADAPTER.load(answers({}), 0.0) is None
-
-
-def test_drift_key() -> None:
-    """A fingerprint is a key; none is none."""
-    assert ADAPTER.drift_key("fp_44709d6fcb") == "fp_44709d6fcb"
-    assert ADAPTER.drift_key("") is None

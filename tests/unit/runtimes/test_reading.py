@@ -15,7 +15,6 @@ from gateway.runtimes.reading import (
     as_text,
     attest_models,
     health_by_status,
-    no_drift_key,
     no_load,
     read_json,
     read_object,
@@ -112,6 +111,5 @@ def test_as_text(value: object, text: str | None) -> None:
 
 
 def test_nothing_told() -> None:
-    """Runtimes without load or fingerprint give neither."""
+    """A runtime without load gives none."""
     assert no_load({}, 1.0) is None
-    assert no_drift_key("abc") is None

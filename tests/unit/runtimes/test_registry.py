@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.runtimes import ADAPTERS
 from gateway.runtimes.adapter import Adapter, Answer, Purpose
-from gateway.runtimes.quirks import LoadFreshness
+from gateway.runtimes.reading import no_load
 
 SPELLINGS = {
     "vllm",
@@ -30,13 +30,12 @@ def test_the_policys_spellings() -> None:
 
 @every
 def test_probes_are_usable(adapter: Adapter) -> None:
-    """Paths are relative, no probe stands twice, and the one for health is as the quirks say."""
+    """Paths are relative, no probe stands twice, and the one for health ends before its next turn."""
     probes = [(probe.path, probe.purpose) for probe in adapter.probes]
     assert len(probes) == len(set(probes))
     assert all(path.startswith("/") for path, _ in probes)
     (health,) = adapter.probes_for(Purpose.HEALTH)
-    assert (health.path, health.timeout_s) == (adapter.quirks.health_path, adapter.quirks.health_timeout_s)
-    assert health.timeout_s < adapter.quirks.health_interval_s
+    assert health.timeout_s < adapter.health_interval_s
     assert 200 in health.expected
 
 
@@ -44,7 +43,7 @@ def test_probes_are_usable(adapter: Adapter) -> None:
 def test_load_is_promised_only_where_it_is_probed(adapter: Adapter) -> None:
     """A runtime that reports load has a probe for it, and one that does not has none."""
     probed = bool(adapter.probes_for(Purpose.METRICS))
-    assert probed is (adapter.quirks.load_freshness is not LoadFreshness.NONE)
+    assert probed is (adapter.load is not no_load)
 
 
 @every

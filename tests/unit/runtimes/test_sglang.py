@@ -8,10 +8,9 @@ import orjson
 import pytest
 
 from gateway.model.precision import Precision
-from gateway.runtimes.adapter import Answer, Answers, HealthState
+from gateway.runtimes.adapter import Answer, Answers, HealthState, Purpose
 from gateway.runtimes.attestation import Attestation, Confidence
 from gateway.runtimes.compare import compare
-from gateway.runtimes.quirks import AdapterStyle
 from gateway.runtimes.sglang import ADAPTER
 
 MODELS = {"data": [{"id": "m", "root": "/models/m", "max_model_len": 2048}]}
@@ -45,7 +44,8 @@ def test_health(answers: Callable[..., Answers]) -> None:
     assert ADAPTER.health(answers({"/health": b""})).ready
     assert ADAPTER.health(answers({"/health": 503})).state is HealthState.UNHEALTHY
     assert not ADAPTER.health(answers({"/health": Answer(0, error="timeout")})).ready
-    assert ADAPTER.quirks.health_timeout_s >= 3.0
+    (probe,) = ADAPTER.probes_for(Purpose.HEALTH)
+    assert probe.timeout_s >= 3.0
 
 
 def test_load_of_a_real_page(answers: Callable[..., Answers], dump: Callable[[str], bytes]) -> None:
@@ -152,12 +152,3 @@ def test_without_server_info_only_the_names_are_known(answers: Callable[..., Ans
     found = ADAPTER.attest(answers({"/v1/models": MODELS, "/server_info": 404}))
     assert found.unattested == ("weights", "activations", "kv_cache")
     assert found.models_listed
-
-
-def test_quirks() -> None:
-    """Any model name is echoed, errors are flat and leak paths, adapters go by base:adapter."""
-    quirks = ADAPTER.quirks
-    assert not quirks.validates_model
-    assert quirks.leaks_paths
-    assert quirks.adapter_style is AdapterStyle.BASE_COLON_ADAPTER
-    assert not quirks.honours("guided_choice")

@@ -9,7 +9,6 @@ from gateway.runtimes.adapter import Answers
 from gateway.runtimes.attestation import Attestation, Confidence
 from gateway.runtimes.compare import compare
 from gateway.runtimes.methods import MODEL_DTYPE
-from gateway.runtimes.quirks import AdapterStyle, Blame, blame
 from gateway.runtimes.tensorrt_llm import ADAPTER, scheme_of_algorithm
 
 LABELS = 'engine_type="trtllm",model_name="m"'
@@ -130,11 +129,7 @@ def test_without_metrics_only_the_name(answers: Callable[..., Answers]) -> None:
     assert found.unattested == ("weights", "activations", "kv_cache")
 
 
-def test_health_and_quirks(answers: Callable[..., Answers]) -> None:
-    """Unknown fields are refused, LoRA is an object, and its 400 on a CUDA error is the pool's fault."""
+def test_health(answers: Callable[..., Answers]) -> None:
+    """By the status alone."""
     assert ADAPTER.health(answers({"/health": b""})).ready
     assert not ADAPTER.health(answers({"/health": 500})).ready
-    assert ADAPTER.quirks.rejects_unknown_fields
-    assert ADAPTER.quirks.adapter_style is AdapterStyle.LORA_REQUEST
-    assert blame(ADAPTER.quirks, 400, "CUDA error: illegal memory access") is Blame.POOL
-    assert blame(ADAPTER.quirks, 400, "prompt length exceeds max_num_tokens") is Blame.CLIENT

@@ -1,11 +1,10 @@
-"""transformers serve: nothing is told, much is ignored, and that is known."""
+"""transformers serve: nothing is told, and that is known."""
 
 from collections.abc import Callable
 
 from gateway.model.precision import Precision
 from gateway.runtimes.adapter import Answers
 from gateway.runtimes.compare import Verdict, compare, judge
-from gateway.runtimes.quirks import StreamUsage
 from gateway.runtimes.transformers import ADAPTER
 
 
@@ -25,15 +24,3 @@ def test_unattested_and_without_load(answers: Callable[..., Answers]) -> None:
 def test_models_are_not_probed() -> None:
     """/v1/models is 500 without a cache folder and does not list a local path."""
     assert {probe.path for probe in ADAPTER.probes} == {"/health"}
-
-
-def test_quirks() -> None:
-    """Streams end without [DONE], carry usage unasked, unknown fields are refused and many known ones dropped."""
-    quirks = ADAPTER.quirks
-    assert not quirks.done_marker
-    assert quirks.stream_usage is StreamUsage.ALWAYS
-    assert quirks.rejects_unknown_fields
-    assert quirks.stream_to_cancel
-    for field in ("response_format", "tool_choice", "n", "max_completion_tokens", "logprobs"):
-        assert not quirks.honours(field)
-    assert quirks.honours("max_tokens")

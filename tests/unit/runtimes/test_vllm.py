@@ -1,4 +1,4 @@
-"""vLLM: health, load and fingerprints on real pages (attestation: ``test_vllm_info``)."""
+"""vLLM: health and load on real pages (attestation: ``test_vllm_info``)."""
 
 from collections.abc import Callable
 
@@ -71,20 +71,3 @@ def test_a_foreign_page_gives_no_load(answers: Callable[..., Answers]) -> None:
     """Another runtime's metrics, or none, are unknown load."""
     assert ADAPTER.load(answers({"/metrics": b"sglang:num_running_reqs 4\n"}), 0.0) is None
     assert ADAPTER.load(answers({"/metrics": 404}), 0.0) is None
-
-
-@pytest.mark.parametrize(
-    ("fingerprint", "key"),
-    [
-        ("vllm-0.32.0-f77df19b", "vllm-0.32.0-f77df19b"),
-        ("vllm-0.32.0-tp2-f77df19b", "vllm-0.32.0-tp2-f77df19b"),
-        ("vllm-0.25.1-nohash", None),
-        ("vllm-0.25.1-tp4-nohash", None),
-        ("vllm-0.32.0", None),
-        ("", None),
-        ("pool-a-2026-11", "pool-a-2026-11"),
-    ],
-)
-def test_drift_key(fingerprint: str, key: str | None) -> None:
-    """A hash tells configurations apart; ``nohash`` is shared by different ones and tells nothing."""
-    assert key == ADAPTER.drift_key(fingerprint)
