@@ -63,7 +63,7 @@ coverage: $(STAMP) interpreted ## Which lines the fast tests reach
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check gateway tests benchmarks
 	$(BIN)/ruff format --check gateway tests benchmarks
-	$(BIN)/mypy --strict gateway
+	$(BIN)/mypy --strict gateway benchmarks
 	$(BIN)/lint-imports
 
 vectors: $(STAMP) ## The judge against a file of vectors: make vectors FILE=...

@@ -1,15 +1,17 @@
-"""Cost of comparing one pair and one triple of answers: ``python -m benchmarks.comparison_cost [REPEATS]``.
+"""Cost of comparing one pair and one triple of answers.
+
+    python -m benchmarks.comparison_cost [REPEATS]
 
 Prints the median CPU time in µs for answers of about 1 kB and 10 kB whose words differ in 20 %, for equal answers, for
 three legs, for JSON and for tool calls. CPU time, so a busy machine spoils it less; texts are made from a fixed seed.
 """
 
+import argparse
 import json
 import random
 import statistics
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.core.assemble import Answer, assemble
@@ -53,7 +55,10 @@ def cost_us(repeats: int, work: Callable[..., object], *arguments: object) -> fl
     return statistics.median(spent)
 
 
-def main(repeats: int) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("repeats", type=int, nargs="?", default=50, help="of each comparison")
+    repeats = parser.parse_args(arguments).repeats
     rng = random.Random(1)
     chat = read_request(CHAT)
     structured = read_request({**CHAT, "response_format": {"type": "json_object"}})
@@ -77,4 +82,4 @@ def call(number: int, query: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50)
+    main()

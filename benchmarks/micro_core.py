@@ -1,14 +1,18 @@
 """What reading, classifying, editing and watching cost per request and per streamed read, in microseconds of one core.
 
-Run ``python -m benchmarks.micro_core``; takes seconds. Every figure is the median of repeated loops: the medians move
-with the machine's load, their proportions do not. The budget of a whole request in all processes is about 117 µs.
+    python -m benchmarks.micro_core [--seconds 0.02]
+
+Takes seconds. Every figure is the median of repeated loops: the medians move with the machine's load, their proportions
+do not. The budget of a whole request in all processes is about 117 µs.
 """
 
+import argparse
 import json
 import statistics
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from gateway.core.classify import classify
 from gateway.core.edit import rewrite
@@ -17,7 +21,7 @@ from gateway.core.sse import Scanner, UsageStripper
 from gateway.core.tokens import Correction, plan
 from gateway.model.enums import Api
 from gateway.model.facts import Principal
-from gateway.model.table import Classifier, Settings, Table, TaskRule, Tenant
+from gateway.model.table import Classifier, Settings, Table, TaskRule, Tenant, marks_of
 from gateway.policy.patterns import pattern_set
 from gateway.policy.tokenizer_files import load_tokenizer
 
@@ -40,8 +44,11 @@ _ENDING = (
 )
 
 
-def median_us(work: Callable[[], object], seconds: float = 0.02) -> float:
-    """Median microseconds of one call."""
+Work = Callable[[], object]
+
+
+def median_us(work: Work, seconds: float) -> float:
+    """Median microseconds of one call, over loops of so many seconds."""
     timer = timeit.Timer(work, timer=time.process_time)
     loops = max(1, int(seconds / max(1e-7, timer.timeit(20) / 20)))
     return statistics.median(timer.repeat(_REPEATS, loops)) / loops * 1e6
@@ -70,10 +77,10 @@ def table() -> Table:
         lengths=(("short", 2048), ("medium", 8192), ("long", 32768), ("huge", 131072)),
         over="over",
         tasks=(
-            TaskRule("code", text=(0, 1), marks=frozenset({"code_fence"})),
+            TaskRule("code", text=(0, 1), marks=marks_of(["code_fence"])),
             TaskRule("translate", text=(2,)),
             TaskRule("summary", text=(3,)),
-            TaskRule("rag", system=(0,), marks=frozenset({"citations"})),
+            TaskRule("rag", system=(0,), marks=marks_of(["citations"])),
         ),
         default_task="chat",
         hint_tasks=frozenset({"chat", "code"}),
@@ -100,57 +107,70 @@ def table() -> Table:
     )
 
 
-def report(name: str, work: Callable[[], object]) -> None:
-    """One line of the table."""
-    print(f"{name:<58}{median_us(work):>10.2f}")
-
-
-def main() -> None:
-    """Print the table."""
-    policy, caller = table(), Principal("acme", tier="gold")
-    compact = json.dumps(chat_body(980), separators=(",", ":"), ensure_ascii=False).encode()
-    spaced = json.dumps(chat_body(980)).encode()
-    escaped = json.dumps(chat_body(980, user="é")).encode()
+def bodies() -> dict[str, bytes]:
+    """Chat requests as clients write them."""
     function = {"name": "look_up", "description": _SENTENCE, "parameters": {"type": "object", "properties": {}}}
     tools = [{"type": "function", "function": {**function, "name": f"look_up_{index}"}} for index in range(8)]
-    tooled = json.dumps(chat_body(980, tools=tools), separators=(",", ":")).encode()
-    long = json.dumps(chat_body(100_000), separators=(",", ":")).encode()
+    return {
+        "compact": json.dumps(chat_body(980), separators=(",", ":"), ensure_ascii=False).encode(),
+        "spaced": json.dumps(chat_body(980)).encode(),
+        "escaped": json.dumps(chat_body(980, user="é")).encode(),
+        "tools": json.dumps(chat_body(980, tools=tools), separators=(",", ":")).encode(),
+        "long": json.dumps(chat_body(100_000), separators=(",", ":")).encode(),
+    }
+
+
+def requests() -> Iterator[tuple[str, Work]]:
+    """What is done to a request."""
+    policy, caller, written = table(), Principal("acme", tier="gold"), bodies()
+    for name, body in written.items():
+        yield f"read, {name} body of {len(body)} bytes", _read(body)
+    compact = written["compact"]
     reading = read(Api.CHAT, compact)
-    print(f"{'µs':>68}")
-    for name, body in (
-        ("compact", compact),
-        ("spaced", spaced),
-        ("escaped", escaped),
-        ("tools", tooled),
-        ("long", long),
-    ):
-        report(f"read, {name} body of {len(body)} bytes", lambda body=body: read(Api.CHAT, body))
-    report("classify", lambda: classify(policy, reading.facts, reading.texts, caller, 250))
-    report("read + classify, compact", lambda: _both(policy, caller, compact))
+    yield "classify", lambda: classify(policy, reading.facts, reading.texts, caller, 250)
+    yield "read + classify, compact", lambda: _both(policy, caller, compact)
     tokenizer, correction = load_tokenizer(("tiktoken", "cl100k_base")), Correction()
     bounds = (2048, 8192, 32768, 131072)
-    report("plan, decided by bytes", lambda: plan(reading.facts, reading.texts, bounds, tokenizer, correction))
+    yield "plan, decided by bytes", lambda: plan(reading.facts, reading.texts, bounds, tokenizer, correction)
     middle = read(Api.CHAT, json.dumps(chat_body(12_000)).encode())
-    report("plan, sampled (12 kB)", lambda: plan(middle.facts, middle.texts, bounds, tokenizer, correction))
-    report("rewrite, model and usage", lambda: rewrite(compact, model="qwen", ask_usage=True))
+    yield "plan, sampled (12 kB)", lambda: plan(middle.facts, middle.texts, bounds, tokenizer, correction)
+    yield "rewrite, model and usage", lambda: rewrite(compact, model="qwen", ask_usage=True)
+
+
+def streams() -> Iterator[tuple[str, Work]]:
+    """What is done to a stream."""
     scanner, named, stripper = Scanner(), Scanner(), UsageStripper()
     scanner.feed(_EVENT)
     named.feed(_RESPONSE_EVENT)
-    report(f"scan a read of one event ({len(_EVENT)} bytes)", lambda: scanner.feed(_EVENT))
-    report("scan a read of four events", lambda: scanner.feed(_EVENT * 4))
-    report("scan a read of one named event", lambda: named.feed(_RESPONSE_EVENT))
-    report("strip a read of one event", lambda: stripper.feed(_EVENT))
-    report("a stream's start: scanner and first event", lambda: Scanner().feed(_EVENT))
+    yield f"scan a read of one event ({len(_EVENT)} bytes)", lambda: scanner.feed(_EVENT)
+    yield "scan a read of four events", lambda: scanner.feed(_EVENT * 4)
+    yield "scan a read of one named event", lambda: named.feed(_RESPONSE_EVENT)
+    yield "strip a read of one event", lambda: stripper.feed(_EVENT)
+    yield "a stream's start: scanner and first event", lambda: Scanner().feed(_EVENT)
     for _ in range(16):
         scanner.feed(_EVENT)
     scanner.feed(_ENDING)
-    report("a stream's end: info", scanner.info)
-    report("a stream's end: strip usage", lambda: stripper.feed(_ENDING))
+    yield "a stream's end: info", scanner.info
+    yield "a stream's end: strip usage", lambda: stripper.feed(_ENDING)
+
+
+def _read(body: bytes) -> Work:
+    return lambda: read(Api.CHAT, body)
 
 
 def _both(policy: Table, caller: Principal, body: bytes) -> object:
     reading = read(Api.CHAT, body)
     return classify(policy, reading.facts, reading.texts, caller, 250)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=0.02, help=f"of each of {_REPEATS} loops of each line")
+    seconds = parser.parse_args(arguments).seconds
+    print(f"{'µs':>68}")
+    for name, work in chain(requests(), streams()):
+        print(f"{name:<58}{median_us(work, seconds):>10.2f}")
 
 
 if __name__ == "__main__":
