@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NO_FACTS: Final = Facts(Api.OTHER, "")
 NO_INFO: Final = AnswerInfo()
+CLOSING_EVENTS: Final = 4  # without output, at the end of a stream: three of chat, four of the Responses API
 
 
 class Taking:
@@ -76,6 +77,7 @@ class Exchange(Due):
         "charged_tokens",
         "connection",
         "content_at",
+        "content_events",
         "content_last_at",
         "conversation",
         "decision",
@@ -149,6 +151,7 @@ class Exchange(Due):
         self.usage = NO_INFO
         self.began_at = self.queued_at = self.admitted_at = 0.0
         self.content_at = self.content_last_at = 0.0
+        self.content_events = 0  # of the stream, when its first content had come
         self.longest_gap_s = -1.0
         self.estimate: Estimate | None = None
         self.sizes: Sizes | None = None  # which the estimate was made by
@@ -224,6 +227,21 @@ def _capture_of(exchange: Exchange) -> Capture | None:
     return exchange.capture.taken()
 
 
+def first_to_last_s(exchange: Exchange) -> float:
+    """From the first content on to the last arrival; -1 where it would say nothing of the pace of tokens.
+
+    Several choices come side by side, and an answer that a runtime holds back (a parser of tool calls, a proxy) comes
+    in one piece: divided by the tokens, both would make any pool look fast.
+    """
+    facts, tokens = exchange.facts, exchange.usage.completion_tokens
+    if not exchange.content_at or facts.sampling.n > 1 or facts.longest_bytes:
+        return -1.0
+    after = exchange.events - exchange.content_events
+    if after <= CLOSING_EVENTS and tokens - 1 > after:
+        return -1.0
+    return exchange.content_last_at - exchange.content_at
+
+
 def outcome_of(exchange: Exchange, kind: bytes, status: int, now: float) -> Ended:
     """The record of a finished request. Fields that a stage never reached stay empty."""
     profile, usage, facts, tried = exchange.profile, exchange.usage, exchange.facts, exchange.attempts
@@ -248,7 +266,7 @@ def outcome_of(exchange: Exchange, kind: bytes, status: int, now: float) -> Ende
         queue_s,
         max(0.0, started - exchange.began_at - queue_s) if exchange.began_at and exchange.admitted_at else -1.0,
         exchange.content_at - exchange.started_at if exchange.content_at else -1.0,
-        exchange.content_last_at - exchange.content_at if exchange.content_at else -1.0,
+        first_to_last_s(exchange),
         exchange.longest_gap_s,
         now - exchange.started_at,
         profile.prompt_tokens if profile is not None else -1,

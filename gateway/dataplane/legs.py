@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.core.mirror import Event
-from gateway.dataplane.exchange import Exchange, Taking
+from gateway.dataplane.exchange import Exchange, Taking, first_to_last_s
 from gateway.model.decision import Decision
 from gateway.model.enums import Result
 from gateway.model.facts import Profile
@@ -114,7 +114,7 @@ def leg_of(exchange: Exchange, result: Result, pool: str) -> Leg:
         failure,
         capture.answer if capture is not None and not failure else b"",
         exchange.content_at - exchange.started_at - last.started_s if last and exchange.content_at else -1.0,
-        exchange.content_last_at - exchange.content_at if exchange.content_at else -1.0,
+        first_to_last_s(exchange),
         last.took_s if last else -1.0,
         usage.prompt_tokens,
         usage.completion_tokens,

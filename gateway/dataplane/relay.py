@@ -149,7 +149,7 @@ class Relay(Collected):
             self._error_event(scanner.error)
         elif scanner.content or self.body_bytes > HOLD_MOST:
             if scanner.content:
-                self.exchange.content_at = self.exchange.content_last_at = now
+                self._content_began(scanner, now)
             self._commit(None, now)
 
     def _commit(self, length: int | None, now: float) -> None:
@@ -187,7 +187,7 @@ class Relay(Collected):
                     exchange.longest_gap_s = gap_s
                 exchange.content_last_at = now
             elif scanner.content:
-                exchange.content_at = exchange.content_last_at = now
+                self._content_began(scanner, now)
         else:
             end = data if len(data) >= TAIL else self.body[0] + data
             self.body[0] = end[-TAIL:]
@@ -199,6 +199,11 @@ class Relay(Collected):
             pass_on(exchange.connection, data, frame)
         else:
             exchange.connection.send(passed)
+
+    def _content_began(self, scanner: sse.Scanner, now: float) -> None:
+        exchange = self.exchange
+        exchange.content_at = exchange.content_last_at = now
+        exchange.content_events = scanner.events
 
     # the end
 

@@ -75,7 +75,8 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``ttft_s``: arrival to first content, reasoning or tool-call delta reaching the gateway. ``queue_s``: wait for
     admission.
     ``overhead_s``: time the gateway itself spent before the first attempt started, without the queue.
-    ``first_to_last_s``: first to last content event, so TPOT = first_to_last_s / (completion_tokens - 1).
+    ``first_to_last_s``: first content to last arrival, so TPOT = first_to_last_s / (completion_tokens - 1); ``-1`` too
+    where tokens did not come one after another.
     ``longest_gap_s``: longest silence between two arrivals of a stream after its first content.
     """
 

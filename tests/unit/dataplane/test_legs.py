@@ -31,7 +31,8 @@ def ended(*attempts: Tried, failure: str = "", answer: bytes = b"words", most: i
     capture = Taking(b"", most)
     capture.add(answer)
     times = {"content_at": 11.0, "content_last_at": 12.0, "started_at": 10.0, "longest_gap_s": 0.7}
-    fields = {**times, "usage": AnswerInfo(), **more}
+    counts = {"usage": AnswerInfo(), "facts": Facts(Api.CHAT, "m"), "events": 20, "content_events": 2}
+    fields = {**times, **counts, **more}
     return SimpleNamespace(attempts=list(attempts), failure=failure, capture=capture, **fields)
 
 
@@ -40,6 +41,12 @@ def test_times_count_from_the_attempt() -> None:
     leg = leg_of(ended(attempt()), Result.OK, "base")
     assert (leg.ttft_s, leg.first_to_last_s, leg.total_s, leg.longest_gap_s) == (0.5, 1.0, 2.0, 0.7)
     assert (leg.pool, leg.endpoint, leg.answer, leg.failure) == ("base", "base/0", b"words", "")
+
+
+def test_a_leg_in_one_piece_has_no_pace() -> None:
+    """Forty tokens that a runtime held back until the end would make a candidate the fastest of all."""
+    leg = leg_of(ended(attempt(), events=6, usage=AnswerInfo(completion_tokens=40)), Result.OK, "base")
+    assert (leg.ttft_s, leg.first_to_last_s) == (0.5, -1.0)
 
 
 def test_a_leg_that_was_never_tried_still_names_its_pool() -> None:

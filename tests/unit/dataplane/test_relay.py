@@ -67,6 +67,27 @@ async def test_usage_that_the_client_asked_for_stays(make: Make, first: Upstream
     assert USAGE in reply.body
 
 
+@pytest.mark.parametrize(
+    ("pieces", "n", "told"),
+    [
+        ([*(f"t{i} " for i in range(9))], 1, True),
+        (["all nine of them"], 1, False),  # held back by a parser or a proxy: nothing lies between first and last
+        ([*(f"t{i} " for i in range(9))], 3, False),  # side by side: a third of the tokens one after another
+    ],
+)
+async def test_the_pace_is_told_of_tokens_that_came_one_after_another(
+    make: Make, first: Upstream, pieces: list[str], n: int, told: bool
+) -> None:
+    """Time per token is a claim about speed: what came at once, or in several choices, makes none."""
+    usage = USAGE.replace(b'"completion_tokens":3', b'"completion_tokens":9')
+    first.script = playing(*map(event, pieces), event("", "stop"), usage, DONE)  # type: ignore[assignment]
+    plane = await make({"a": [first.url]})
+    await streamed(plane, n=n)
+    outcome = await plane.outcome()
+    assert (outcome.completion_tokens, outcome.first_to_last_s > 0.0) == (9, told)
+    assert told or outcome.first_to_last_s == -1.0
+
+
 async def test_an_answer_that_breaks_after_content_ends_in_an_error_event(make: Make, first: Upstream) -> None:
     """No second pool is tried, no finish reason is invented, and the outcome says truncated."""
     first.script = playing(event("par"), b'data: {"choices":[{"ind', close=True)  # type: ignore[assignment]
