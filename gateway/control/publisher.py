@@ -109,7 +109,6 @@ class Publisher:
         prepare_s: float = PREPARE_S,
     ) -> None:
         self.current: Publication | None = None
-        self.save_failures = 0
         self.on_applied: list[Callable[[Publication], None]] = []
         self._durable = durable
         self._compile = compile_table
@@ -188,7 +187,6 @@ class Publisher:
         try:
             await asyncio.to_thread(write)
         except OSError as error:
-            self.save_failures += 1
             _log.error("state_not_saved", error=str(error))
 
     def _become(self, publication: Publication) -> None:

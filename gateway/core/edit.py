@@ -56,11 +56,6 @@ def rewrite(body: bytes, *, model: str | None = None, ask_usage: bool = False) -
     return _apply(body, splices)
 
 
-def set_model(body: bytes, model: str) -> bytes:
-    """The JSON body with another model name."""
-    return rewrite(body, model=model)
-
-
 def overwrite(body: bytes, values: Mapping[str, bytes], *, add: Iterable[str] = ()) -> bytes:
     """The JSON body with top-level members set to these JSON values where they are present; those named in ``add`` also
     where they are not. ``body`` itself if nothing changes. ``ApiError`` 400 if it nests too deeply to scan."""

@@ -2,7 +2,7 @@
 
 Three steps, each only if the one before leaves a bound in doubt: bytes (a byte-level BPE never gives more tokens than
 bytes), a sample of short slices with a margin, a count in slices that stops at the highest bound. The first two are
-cheap enough for an event loop; counting a long text is for a thread (``Estimate.settled`` and ``needs_thread`` tell).
+cheap enough for an event loop; counting a long text is for a thread (``Estimate.settled`` tells).
 ``Correction`` learns per model how far estimates are off from the usage that runtimes report.
 
 Tokenizers are arguments (``gateway.policy.tokenizer_files`` loads them); nothing here reads files.
@@ -132,11 +132,6 @@ class Correction:
 def bounds_of(table: Table) -> tuple[int, ...]:
     """The context-token numbers where a length class or any predicate may change its mind, ascending."""
     return tuple(sorted({bound for _, bound in table.classifier.lengths} | set(table.token_steps)))
-
-
-def needs_thread(facts: Facts) -> bool:
-    """Whether counting this prompt whole would take too long for an event loop."""
-    return facts.text_bytes > INLINE_TEXT_BYTES
 
 
 def plan(

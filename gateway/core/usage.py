@@ -18,13 +18,12 @@ class UsageStripper:
     """Passes a chat or completions stream on, without usage events that have no choices.
 
     Holds back an unfinished event until its end shows what it is; one longer than ``STRIP_MOST`` goes through as it
-    comes. ``stripped`` counts what was taken out.
+    comes.
     """
 
-    __slots__ = ("_after_cr", "_delta_at", "_edge", "_held", "_passing", "stripped")
+    __slots__ = ("_after_cr", "_delta_at", "_edge", "_held", "_passing")
 
     def __init__(self) -> None:
-        self.stripped = 0
         self._held = b""
         self._delta_at = 0  # where the last event had its delta: a runtime's events are alike up to there
         self._passing = False  # inside an event too long to hold
@@ -73,8 +72,6 @@ class UsageStripper:
             keep = not _is_usage_only(block)
             if keep:
                 passed.append(block)
-            else:
-                self.stripped += 1
             if end == len(buffer) and buffer[-1] == CR:
                 self._after_cr = b"\n" if keep else b""
             start = end

@@ -73,7 +73,6 @@ class GatewayProcess:
     def __init__(self, options: GatewayOptions, before_exec: PreExec = None) -> None:
         self.options = options
         self.url = self.admin_url = ""
-        self.pids: Mapping[str, int] = {}
         self._before_exec = before_exec
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -149,7 +148,6 @@ class GatewayProcess:
         for event in self._events():
             if event.get("event") == "serving":
                 self.url, self.admin_url = f"http://{event['listen']}", f"http://{event['admin']}"
-                self.pids = event["pids"]
 
     def _events(self) -> list[dict[str, Any]]:
         lines = self.options.log.read_bytes().splitlines()

@@ -9,7 +9,6 @@ from gateway.control import guards as guarding
 from gateway.control.rehearsal.levels import bound_of
 from gateway.model.table import Table
 
-EVERYWHERE = "platform"
 _SPELLED = re.compile(r"(?:(platform):)?([A-Za-z0-9._-]+)=(\d+(?:\.\d+)?)%?")
 
 

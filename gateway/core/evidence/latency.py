@@ -6,7 +6,6 @@ would not be fair). Called by control when it turns latencies into outcomes; mus
 """
 
 from collections import deque
-from collections.abc import Iterable
 from math import ceil, log
 
 import msgspec
@@ -38,14 +37,6 @@ def is_slow(latency: float | None, limit: float) -> bool:
 def is_slow_for_arm(latency: float | None, *, candidate: bool, control_quantile: float, tolerated_ratio: float) -> bool:
     """Event of the ratio guard: the control exceeds its own quantile, the candidate ``tolerated_ratio`` times that."""
     return is_slow(latency, tolerated_ratio * control_quantile if candidate else control_quantile)
-
-
-def exact_quantile(latencies: Iterable[float], quantile: float) -> float:
-    """Smallest observed x with P(X <= x) >= quantile, of at least one latency."""
-    ordered = sorted(latencies)
-    if not ordered:
-        raise ValueError("no latencies, so no quantile")
-    return ordered[_rank(quantile, len(ordered)) - 1]
 
 
 def _rank(quantile: float, number: int) -> int:

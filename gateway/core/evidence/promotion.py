@@ -18,7 +18,6 @@ from gateway.core.evidence.meter import OVERFLOW_LOG
 ALPHA = 0.05
 """Chance of promoting a bucket that has a truly bad guard; all guards must pass, so it is not divided among them."""
 LEAST_REQUESTS = 300
-LEAST_PAIRS = 200
 CALM_BELOW = 1e-2
 """A pool whose suspicion meter stands higher is not advanced, whatever its evidence."""
 

@@ -4,7 +4,7 @@ Own reading of the documented answers (``GET /api/v1/rollouts`` and ``…/histor
 decision is called on the screen. Pure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import exp
 from typing import Any
 
@@ -121,11 +121,6 @@ def read_buckets(answer: Mapping[str, Any]) -> dict[str, Bucket]:
 def read_events(answer: Mapping[str, Any]) -> tuple[Event, ...]:
     """The record, oldest first, of ``GET /api/v1/rollouts/{rollout}/history``."""
     return tuple(reversed(msgspec.convert(answer.get("events", []), list[Event])))
-
-
-def last_of(events: Iterable[Event], bucket: str) -> Event | None:
-    """A bucket's newest line."""
-    return next((event for event in reversed(list(events)) if event.bucket == bucket), None)
 
 
 def percent(share_bp: int) -> str:

@@ -53,7 +53,7 @@ def bodies(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
 def test_only_the_model_changes(body: tuple[dict[str, Any], bytes], model: str) -> None:
     """The result parses to the same object with another model, keys in the same order."""
     value, raw = body
-    changed = edit.set_model(raw, model)
+    changed = edit.rewrite(raw, model=model)
     assert list(json.loads(changed).items()) == [
         (key, model if key == "model" else item) for key, item in value.items()
     ]
@@ -63,7 +63,7 @@ def test_only_the_model_changes(body: tuple[dict[str, Any], bytes], model: str) 
 def test_every_other_byte_stays(body: tuple[dict[str, Any], bytes]) -> None:
     """Setting the model it has already, as JSON writes it, gives the bytes back; others differ in one place only."""
     value, raw = body
-    changed = edit.set_model(raw, "NEW MODEL")
+    changed = edit.rewrite(raw, model="NEW MODEL")
     start, end = changed.index(b'"NEW MODEL"'), changed.index(b'"NEW MODEL"') + len(b'"NEW MODEL"')
     tail = len(changed) - end
     assert raw[:start] == changed[:start]
@@ -86,7 +86,8 @@ def test_asking_for_usage(body: tuple[dict[str, Any], bytes]) -> None:
 def test_both_at_once(body: tuple[dict[str, Any], bytes], model: str) -> None:
     """One pass does what two would."""
     _, raw = body
-    assert edit.rewrite(raw, model=model, ask_usage=True) == edit.rewrite(edit.set_model(raw, model), ask_usage=True)
+    renamed = edit.rewrite(raw, model=model)
+    assert edit.rewrite(raw, model=model, ask_usage=True) == edit.rewrite(renamed, ask_usage=True)
 
 
 def test_digits_and_layout_stay() -> None:
@@ -114,9 +115,9 @@ def test_a_key_in_prompt_text_is_no_key() -> None:
 def test_a_nested_key_is_not_the_key() -> None:
     """Only the top level counts, whichever comes first and however either is spelled."""
     nested = b'{"tools":[{"parameters":{"model":{"type":"string"}}}],"mod\\u0065l":"m"}'
-    assert edit.set_model(nested, "n") == nested.replace(b'"m"', b'"n"')
+    assert edit.rewrite(nested, model="n") == nested.replace(b'"m"', b'"n"')
     both = b'{"x":{"model":"inner"},"model":"m"}'
-    assert edit.set_model(both, "n") == both.replace(b'"m"', b'"n"')
+    assert edit.rewrite(both, model="n") == both.replace(b'"m"', b'"n"')
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_nothing_to_do_copies_nothing() -> None:
     body = b'{"model":"m","stream_options":{"include_usage":true}}'
     assert edit.rewrite(body) is body
     assert edit.rewrite(body, ask_usage=True) is body
-    assert edit.set_model(b'{"x":1}', "n") == b'{"x":1}'
+    assert edit.rewrite(b'{"x":1}', model="n") == b'{"x":1}'
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'"x"'])
@@ -157,7 +158,7 @@ def test_deep_nesting_ends_in_a_400() -> None:
     """A body that one parser took and the other cannot scan is no crash (B107)."""
     body = b'{"model":"m","model2":{"model":1},"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
     with pytest.raises(ApiError) as caught:
-        edit.set_model(body, "n")
+        edit.rewrite(body, model="n")
     assert caught.value.status == 400
 
 

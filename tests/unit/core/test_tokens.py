@@ -14,7 +14,6 @@ from gateway.core.tokens import (
     Correction,
     Estimate,
     bounds_of,
-    needs_thread,
     plan,
 )
 from gateway.model.enums import Api
@@ -150,12 +149,6 @@ def test_inline_never_counts_long_texts() -> None:
     assert words.chars < INLINE_TEXT_BYTES
     assert planned(text).exact
     assert planned("word " * 1_990, inline=True).exact
-
-
-def test_which_texts_need_a_thread() -> None:
-    """The bound is on text, not on the body: images are not tokenised."""
-    assert not needs_thread(Facts(Api.CHAT, "m", text_bytes=INLINE_TEXT_BYTES))
-    assert needs_thread(Facts(Api.CHAT, "m", text_bytes=INLINE_TEXT_BYTES + 1))
 
 
 @pytest.mark.parametrize("run", ["^" * 100_000, "a" * 100_000 + " tail", "字" * 50_000])

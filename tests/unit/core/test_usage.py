@@ -94,11 +94,10 @@ def test_the_quick_way_copies_nothing() -> None:
 
 
 @pytest.mark.parametrize("taken", TAKEN)
-def test_usage_events_are_counted(taken: bytes) -> None:
+def test_usage_events_are_taken_out(taken: bytes) -> None:
     """Empty, null and missing choices (B22), LF, CRLF and CR."""
     stripper = UsageStripper()
     assert stripper.feed(CONTENT + taken) + stripper.feed(DONE) == CONTENT + DONE
-    assert stripper.stripped == 1
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
