@@ -66,7 +66,7 @@ def is_young(stamp: Stamp, now: float) -> bool:
 
 def _members(folder: Path) -> list[Path]:
     try:
-        return sorted(file for file in folder.iterdir() if file.suffix in (".yaml", ".yml"))
+        return sorted(file for file in folder.iterdir() if file.suffix.lower() in (".yaml", ".yml"))
     except OSError:
         return []
 

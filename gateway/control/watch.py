@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import signal
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def _stamp(file: Path) -> bytes:
     """Something that differs when the content does."""
     try:
         status = file.stat()
-        if status.st_size <= READ_MOST_BYTES:
+        if stat.S_ISREG(status.st_mode) and status.st_size <= READ_MOST_BYTES:  # reading a pipe would wait for ever
             return hashlib.sha256(file.read_bytes()).digest()
     except OSError as error:
         return str(error.errno).encode()

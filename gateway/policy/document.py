@@ -1,8 +1,10 @@
 """Policy files as they are on disk: read whole, at one moment, before anything looks at them.
 
-A set is one file, or all ``*.yaml``/``*.yml`` of one folder without ``*.test.yaml`` and hidden files. The set is read
-until two readings agree, so that a ConfigMap's symlink swap between two files cannot give a mixture. This module does
-not know what the bytes mean. Called by ``load``, and by control's reload to see cheaply whether anything changed.
+A set is one file, or all ``*.yaml``/``*.yml`` of one folder (the case of the ending does not count) without
+``*.test.yaml`` and hidden files. What has such a name is never left out, for its constraints would be missing unseen: a
+folder of that name, as container engines make one where a mounted file is not there, is an error. The set is read until
+two readings agree, so that a ConfigMap's symlink swap between two files cannot give a mixture. This module does not
+know what the bytes mean. Called by ``load``, and by control's reload to see cheaply whether anything changed.
 """
 
 import hashlib
@@ -11,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.policy.plain_file import read_plain_file
 
 FILE_BYTES_MOST = 4 << 20
 SET_BYTES_MOST = 16 << 20
@@ -68,12 +71,16 @@ def _read(path: Path) -> Snapshot:
         files = tuple(SourceFile(str(name), _content(name)) for name in names)
     except FileNotFoundError as error:
         raise rejected(
-            str(error.filename or path), "the file does not exist, or vanished while the set was read"
+            str(error.filename or path),
+            "the file does not exist, or vanished while the set was read",
+            "check the path, and where links lead",
         ) from error
     except OSError as error:
-        raise rejected(str(error.filename or path), f"cannot be read: {error.strerror or error}") from error
+        message = f"cannot be read: {error.strerror or error}"
+        mend = "it must be a file, or a folder of them, that this user may read"
+        raise rejected(str(error.filename or path), message, mend) from error
     if sum(len(file.content) for file in files) > SET_BYTES_MOST:
-        raise rejected(str(path), f"the set is larger than {SET_BYTES_MOST >> 20} MiB")
+        raise rejected(str(path), f"the set is larger than {SET_BYTES_MOST >> 20} MiB", "is it the right folder?")
     return Snapshot(str(path), folder, files)
 
 
@@ -81,21 +88,19 @@ def _members(folder: Path) -> list[Path]:
     names = sorted(
         entry
         for entry in folder.iterdir()
-        if entry.suffix in (".yaml", ".yml")
+        if entry.suffix.lower() in (".yaml", ".yml")
         and not entry.name.startswith((".", "#"))
         and not entry.stem.endswith(".test")
-        and not entry.is_dir()
     )
     if not names:
         raise rejected(str(folder), "the folder holds no policy", "put *.yaml files into it (not *.test.yaml)")
     if len(names) > FILES_MOST:
-        raise rejected(str(folder), f"the folder holds more than {FILES_MOST} files")
+        raise rejected(str(folder), f"the folder holds more than {FILES_MOST} files", "is it the right folder?")
     return names
 
 
 def _content(name: Path) -> bytes:
-    with name.open("rb") as file:
-        content = file.read(FILE_BYTES_MOST + 1)
+    content = read_plain_file(name, FILE_BYTES_MOST + 1)
     if len(content) > FILE_BYTES_MOST:
-        raise rejected(str(name), f"the file is larger than {FILE_BYTES_MOST >> 20} MiB")
+        raise rejected(str(name), f"the file is larger than {FILE_BYTES_MOST >> 20} MiB", "is it a policy at all?")
     return content

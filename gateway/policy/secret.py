@@ -8,6 +8,8 @@ Called by the composition root, which binds it to the process's environment, and
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from gateway.policy.plain_file import read_plain_file
+
 Secret = Callable[[str], str]
 
 _MOST_BYTES = 64 * 1024
@@ -43,8 +45,7 @@ def secrets_of(environ: Mapping[str, str], base: Path) -> Secret:
 
 def _content(path: Path, reference: str) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode()
+        return read_plain_file(path, _MOST_BYTES).decode()
     except OSError as error:
         raise SecretError(f"{reference}: {error.strerror or 'cannot be read'}") from None
     except UnicodeDecodeError:

@@ -90,3 +90,11 @@ def test_a_large_file_is_compared_by_its_stat(tmp_path):
     assert read_policy_files(tmp_path, [large]).same_content(before)
     large.write_bytes(b"y" * (READ_MOST_BYTES + 2))
     assert not read_policy_files(tmp_path, [large]).same_content(before)
+
+
+def test_a_secret_that_is_a_pipe_is_stamped_without_reading_it(tmp_path):
+    """Waiting for its writer would end all reloading."""
+    policy, pipe = tmp_path / "a.yaml", tmp_path / "pipe"
+    policy.write_text("version: 1\n")
+    os.mkfifo(pipe)
+    assert read_policy_files(policy, [pipe]).extra

@@ -17,13 +17,24 @@ def message(path: Path) -> str:
 
 
 def test_a_folder_is_its_yaml_files_by_name(tmp_path: Path) -> None:
-    """Tests, hidden files, editors' files and folders do not take part."""
+    """Tests, hidden files, editors' files and folders do not take part; the case of an ending does not count."""
     for name in ("20-b.yaml", "10-a.yml", "x.test.yaml", ".20-b.yaml.swp", ".hidden.yaml", "#a.yaml", "note.txt"):
         (tmp_path / name).write_text("version: 1\n")
-    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "30-c.YAML").write_text("version: 1\n")
+    (tmp_path / "folder").mkdir()
     found = snapshot(tmp_path)
-    assert [Path(file.name).name for file in found.files] == ["10-a.yml", "20-b.yaml"]
+    assert [Path(file.name).name for file in found.files] == ["10-a.yml", "20-b.yaml", "30-c.YAML"]
     assert found.folder
+
+
+def test_what_has_a_policys_name_is_never_left_out(tmp_path: Path) -> None:
+    """A folder where a mounted file was missing, or a pipe, which nobody can read without waiting: an error at once."""
+    (tmp_path / "a.yaml").write_text("version: 1\n")
+    (tmp_path / "b.yaml").mkdir()
+    assert message(tmp_path) == "cannot be read: a folder stands where a file is expected"
+    (tmp_path / "b.yaml").rmdir()
+    os.mkfifo(tmp_path / "b.yaml")
+    assert message(tmp_path) == "cannot be read: a pipe or device, and no file"
 
 
 def test_one_file_is_a_set_of_its_own(tmp_path: Path) -> None:
