@@ -21,9 +21,10 @@ from gateway.policy.compile import compile_table
 from gateway.policy.document import FILE_BYTES_MOST, SourceFile, rejected
 from gateway.policy.findings import explain_rejection
 from gateway.policy.load import load
+from gateway.policy.reading import read_tree
 from gateway.policy.schema.tests import Case, Expect, PolicyTests
 from gateway.policy.secret import unresolved
-from gateway.policy.tree import Tree, read_tree
+from gateway.policy.tree import Tree
 
 PASSED, FAILED = 0, 1
 

@@ -13,9 +13,3 @@ The map, in the order of the data:
 
 Control calls ``load``; control and every worker call ``compile_table``; the CLI calls all of it.
 """
-
-from gateway.policy.compile import compile_table
-from gateway.policy.document import snapshot
-from gateway.policy.load import Loaded, load
-
-__all__ = ["Loaded", "compile_table", "load", "snapshot"]

@@ -1,6 +1,6 @@
 """What a file that is no YAML probably meant: the parser's complaint in a policy's words, with its place and a mend.
 
-A parser says where it gave up and in its grammar's terms; people ask what to write instead. Called by ``tree``.
+A parser says where it gave up and in its grammar's terms; people ask what to write instead. Called by ``reading``.
 """
 
 import re

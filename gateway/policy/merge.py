@@ -7,7 +7,8 @@ from typing import Any
 
 from gateway.errors import PolicyError
 from gateway.policy.document import Snapshot
-from gateway.policy.tree import Path, Tree, read_tree
+from gateway.policy.reading import read_tree
+from gateway.policy.tree import Path, Tree
 
 SHARED = ("version",)
 PARTS = ("classify", "evidence", "records", "gateway", "guards", "models", "pools", "tenants")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.document import SourceFile
-from gateway.policy.tree import read_tree
+from gateway.policy.reading import read_tree
 
 MISTAKES = [
     ("models:\n\tm: {}\n", "2:1", "indented with a tab", "spaces"),
