@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from benchmarks.contenders import (
     KEY,
+    SAID_CHARS,
     CannotStartError,
     Contender,
     install_routers,
@@ -107,8 +108,8 @@ class Bench:
                 made = make()
             except CannotStartError as error:
                 self.output.flush()
-                said = Path(self.output.name).read_text(errors="replace")[-1500:]
-                self._leave_out(f"{error}; the last that was said:\n{said}")
+                said = Path(self.output.name).read_text(errors="replace")[-SAID_CHARS:]
+                self._leave_out(f"{error}; the last that the others said:\n{said}")
                 continue
             for contender in made:
                 held.callback(contender.program.stop)

@@ -106,6 +106,8 @@ def interval(rows: list[tuple[int, float]]) -> str:
     for cluster, value in rows:
         sums[cluster] += value - mean
     count = len(sums)
+    if count < 2:
+        return f"{mean:+.4f} ± unknown"
     error = math.sqrt(sum(total**2 for total in sums.values()) * count / (count - 1)) / len(rows)
     return f"{mean:+.4f} ± {1.96 * error:.4f}"
 

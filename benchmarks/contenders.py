@@ -18,6 +18,8 @@ from typing import IO, Any
 from benchmarks.processes import ROOT, Program, free_ports, pin, wait_until
 
 KEY = "sk-1234"
+SAID_CHARS = 1_500
+"""How much of an output is shown of what does not start."""
 ROUTERS_VENV = ROOT / ".cache" / "routers"
 ROUTERS = {"vllm-router": "vllm-router==0.1.17", "sglang-router": "sglang-router==0.3.2"}
 
@@ -87,7 +89,7 @@ class Contender:
 
 
 class CannotStartError(Exception):
-    """A contender does not answer; the message says where its output is."""
+    """A contender does not answer; the message has what it said where it has an output of its own."""
 
 
 def start_nginx(folder: Path, backend: int, cores: tuple[int, int], output: IO[Any]) -> Contender:
@@ -138,10 +140,11 @@ def _gateway(
         program = Program("quantgate", command, cores, output, stderr=stderr)
     alive = lambda: program.process.poll() is None  # noqa: E731
     try:
-        wait_until(lambda: bool(_pids(log)), f"the gateway does not start; its log is {log}", alive)
+        wait_until(lambda: bool(_pids(log)), "the gateway does not start", alive)
     except RuntimeError as error:
         program.stop()
-        raise CannotStartError(str(error)) from None
+        said = log.read_text(errors="replace")[-SAID_CHARS:]  # the folder is gone when this is read
+        raise CannotStartError(f"{error}; the last that it said:\n{said}") from None
     pids = _pids(log)
 
     def place(control: tuple[int, ...]) -> None:

@@ -36,7 +36,7 @@ from gateway.policy.compile import compile_table
 from gateway.policy.load import load
 
 RATE = 1_000
-BATCHES = 40
+BATCHES = 36
 WARM = 4
 
 
@@ -74,18 +74,18 @@ def engine(table: Table) -> Engine:
     return made
 
 
-def measure() -> None:
-    """Print a line a part."""
+def measure(batches: int = BATCHES, warm: int = WARM) -> None:
+    """Print a line a part, of so many batches after the first ``warm``."""
     with tempfile.TemporaryDirectory(prefix="quantgate-parts-") as name:
         folder = Path(name)
         (folder / "policy.yaml").write_text(policy(rollout=True))
         table = compile_table(load(folder / "policy.yaml").document, 1, {}, lambda _: "")
-        watch = _measured(folder, table)
+        watch = _measured(folder, table, warm + batches)
     for part, spent in watch.spent.items():
-        print(f"{statistics.median(spent[WARM:]):6.2f} {part}")
+        print(f"{statistics.median(spent[warm:]):6.2f} {part}")
 
 
-def _measured(folder: Path, table: Table) -> Stopwatch:
+def _measured(folder: Path, table: Table, batches: int) -> Stopwatch:
     watch, rng = Stopwatch(), random.Random(1)
     metrics, kinds, latency = Metrics(), Kinds(), Latency(time.monotonic)
     metrics.take_table(table)
@@ -95,7 +95,7 @@ def _measured(folder: Path, table: Table) -> Stopwatch:
     archive.start()
     scoring.subscribe("archive", archive.take_scored, archive.take_batch)
     messages, size = 1 + int(GATHER_S / FLUSH_S), round(RATE * FLUSH_S)
-    for number in range(BATCHES):
+    for number in range(batches):
         now = time.time()  # noqa: TID251 - a program of its own
         first, count = number * messages * size, messages * size
         made = [samples(size, now, rng, first + part * size, rollout=True) for part in range(messages)]

@@ -1,6 +1,6 @@
 """Outcomes through a real control process in real time: processor time of each, idle time, loss; everything on.
 
-    python -m benchmarks.outcomes [--rate 1000] [--seconds 20] [--rounds 3] [--captures 0.05] [--rollout] [--profile]
+    python -m benchmarks.outcomes [--rate 1000] [--seconds 10] [--rounds 3] [--captures 0.05] [--rollout] [--profile]
     python -m benchmarks.outcomes --parts
 
 Starts `gateway.app.control_main` on one core as the supervisor does (metrics, access log to a file, records to SQLite,
@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import statistics
@@ -29,20 +30,21 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import outcome_parts
+from benchmarks.contenders import SAID_CHARS
 from benchmarks.outcome_values import packed, policy, samples
+from benchmarks.processes import free_ports
 from gateway.dataplane.link import FLUSH_S, STATS_S
 from gateway.model.messages import Hello, Outcomes, Prepare, Prepared, Stats, ToWorker
 
-ADMIN = "127.0.0.1:18999"
 WARM = 256
 SETTLE_S = 3.0
 
 
-def start(folder: Path, core: int, *, rollout: bool) -> subprocess.Popen[bytes]:
+def start(folder: Path, admin: str, core: int, *, rollout: bool) -> subprocess.Popen[bytes]:
     """Control, and with it its scorers, on one core."""
     (folder / "policy.yaml").write_text(policy(rollout=rollout))
     command = [sys.executable, "-m", "gateway.app.control_main", "--config", str(folder / "policy.yaml")]
-    command += ["--admin", ADMIN, "--control-socket", str(folder / "s"), "--state-dir", str(folder)]
+    command += ["--admin", admin, "--control-socket", str(folder / "s"), "--state-dir", str(folder)]
     command += ["--workers", "1", "--access-log", str(folder / "access.jsonl")]
     with (folder / "control.log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: os.sched_setaffinity(0, {core}))  # noqa: PLW1509 - no threads here
@@ -61,7 +63,8 @@ class Worker:
                 break
             except OSError:
                 if control.poll() is not None:
-                    raise SystemExit("control did not start: see control.log in its folder") from None
+                    said = (path.parent / "control.log").read_text(errors="replace")[-SAID_CHARS:]
+                    raise SystemExit(f"control did not start; the last that it said:\n{said}") from None
                 await asyncio.sleep(0.1)
         self.send(Hello(0, os.getpid(), 0))
         while True:
@@ -92,11 +95,11 @@ class Worker:
             self.longest_s = max(self.longest_s, time.monotonic() - before)
 
 
-async def scrape() -> dict[str, float]:
+async def scrape(admin: str) -> dict[str, float]:
     """Sums of control's metrics by name, drops by name and reason."""
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"http://{ADMIN}/metrics", headers={"Accept-Encoding": "identity"}) as answer,
+        session.get(f"http://{admin}/metrics", headers={"Accept-Encoding": "identity"}) as answer,
     ):
         text = await answer.text()
     found: dict[str, float] = {}
@@ -110,11 +113,11 @@ async def scrape() -> dict[str, float]:
     return found
 
 
-async def written(count: int) -> dict[str, float]:
+async def written(admin: str, count: int) -> dict[str, float]:
     """The metrics once so many records are written, or none more come."""
     deadline = time.monotonic() + 60.0
     while True:
-        found = await scrape()
+        found = await scrape(admin)
         rows = found.get("quantgate_records_written_total requests", 0.0)
         if rows >= count or found.get("quantgate_records_dropped_total", 0.0) or time.monotonic() > deadline:
             return found
@@ -160,7 +163,8 @@ def by_thread(before: dict[int, float], after: dict[int, float], number: float) 
 async def measure(options: argparse.Namespace, folder: Path) -> int:
     """One control, several rounds."""
     cores = sorted(os.sched_getaffinity(0))
-    control = start(folder, cores[0], rollout=options.rollout)
+    admin = f"127.0.0.1:{free_ports(1)[0]}"
+    control = start(folder, admin, cores[0], rollout=options.rollout)
     os.sched_setaffinity(0, {cores[-1]})
     try:
         worker = Worker()
@@ -169,7 +173,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> int:
         now = time.time()  # noqa: TID251 - a program of its own
         (warm,) = packed(samples(WARM, now, rng, 0, texts=0.5, rollout=options.rollout))
         worker.send(Outcomes(0, 0, warm))
-        await written(WARM)
+        await written(admin, WARM)
         await asyncio.sleep(SETTLE_S)
         await idle(worker, control.pid, options.idle)
         sent, texts, costs = WARM, 0, []
@@ -194,7 +198,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> int:
             print(by_thread(before, after, size * number))
             if spy is not None:
                 spy.wait()
-        found = await written(sent)
+        found = await written(admin, sent)
         print(f"control {statistics.median(costs):.1f} us an outcome, the median of {len(costs)}")
         print(f"scorer {(total_us(below) - scorers) / max(1, texts):,.0f} us a checked answer, {texts:,} with texts")
         lag_s = found.get("lag", 0.0)
@@ -258,6 +262,8 @@ def main() -> None:
     if options.parts:
         outcome_parts.measure()
         return
+    if options.profile and shutil.which("py-spy") is None:
+        parser.error("--profile needs py-spy: pip install py-spy")
     with tempfile.TemporaryDirectory(prefix="quantgate-outcomes-") as folder:
         raise SystemExit(asyncio.run(measure(options, Path(folder))))
 

@@ -25,11 +25,18 @@ import yaml
 
 from benchmarks.comparison_real import interval, prompts
 from benchmarks.processes import free_ports, wait_until
+from gateway.core.mirror import Event
 from gateway.demo.fleet import Fleet, ServerSpec, get
 from gateway.demo.weights import Variant, cache_dir, obtain
 
 NICE = 15
 AHEAD = 3  # mirrored requests that may be under way
+WAIT_S = 60.0  # for what is under way at the end
+ENDED = (
+    *(Event.COMPARED, Event.UNSCORED, Event.SHED, Event.CLIENT_GONE, Event.SERVED_ELSEWHERE, Event.NOT_SERVED),
+    *(Event.TOO_LONG, Event.POLICY_CHANGED, Event.STOPPING, Event.BUFFER_FULL, Event.FAULT),
+)
+"""What becomes of a mirrored request."""
 RULES = {"itself": "bf16-again", "q4": "q4"}
 
 
@@ -109,8 +116,7 @@ class Gateway:
     def under_way(self) -> int:
         """Mirrored requests that have not come to an end."""
         found = self.events()
-        ended = ("compared", "unscored", "shed", "client_gone", "not_served", "too_long", "buffer_full")
-        return found["mirrored"] - sum(found[name] for name in ended)
+        return found[Event.MIRRORED] - sum(found[event] for event in ENDED)
 
     def stop(self) -> None:
         self.process.terminate()
@@ -140,9 +146,16 @@ def drive(gateway: Gateway, options: argparse.Namespace) -> dict[str, int]:
             time.sleep(0.05)
         if number % 10 == 0 and enough(gateway, options.pairs):
             break
-    while gateway.under_way() > 0 and time.monotonic() < end + 60:
+    end = time.monotonic() + WAIT_S
+    while (gateway.under_way() > 0 or not all_stored(gateway)) and time.monotonic() < end:
         time.sleep(0.2)
     return asked
+
+
+def all_stored(gateway: Gateway) -> bool:
+    """Whether every pair that was compared can be read: one that is scored teacher-forced comes later by that."""
+    found = gateway.events()
+    return sum(len(stored(gateway, name)) for name in RULES.values()) >= found[Event.COMPARED] + found[Event.UNSCORED]
 
 
 def enough(gateway: Gateway, pairs: int) -> bool:
@@ -202,7 +215,6 @@ def main() -> None:
             asked = drive(gateway, options)
             print(f"temperature {options.temperature}, {options.tokens} tokens, {len(asked)} requests, "
                   f"{time.monotonic() - began:.0f} s")  # fmt: skip
-            time.sleep(3.0)  # the last rows are being written
             report(gateway, asked)
         finally:
             gateway.stop()
