@@ -1,10 +1,18 @@
 """One request, in file order.
 
-``pipeline`` (read, identify, classify, decide) → ``admission`` (limits, permit or wait) → ``forward`` (attempts) →
-``relay`` (one attempt's answer to the client) → ``exchange.finish`` (exactly one outcome, whatever happened). What is
-refused before there is an exchange leaves its own in ``unserved``.
+- ``worker``, ``link``         the stages wired together, and control's messages
+- ``pipeline``                 read, identify, classify, decide: with ``known``, ``identity``, ``decoding``, ``sizing``
+- ``deciding``, ``conversations``   the table's answer, the rollout's arm, what a conversation must keep
+- ``admission``, ``quota``     limits, permit or wait
+- ``forward``, ``attempt``, ``fleet``   attempts at the endpoints of the generation in force
+- ``relay``, ``collected``     one attempt's answer to the client, as it comes or whole
+- ``exchange``                 the state of one request; ``exchange.finish`` ends it with exactly one outcome
+- ``outcomes``, ``kinds``, ``starts``   the one record of each request, and of each dispatch in a rollout
 
-Beside the path: ``fleet`` (endpoints of the generation in force), ``board`` (counters that the workers of a host
-share), ``conversations`` (what a conversation must keep), ``link`` (control's messages), ``answers`` (bytes of
-answers), ``outcomes`` (the one record of each request).
+Beside the path:
+
+- ``front``, ``models``, ``feedback``, ``unserved``   paths that need no pool, and what is refused unread
+- ``answers``                  bytes of answers
+- ``board``, ``mapped``        counters that the workers of a host share, in files that they map together
+- ``shadow``, ``mirrored``, ``legs``, ``places``, ``pairs``   mirrored traffic, never at a client's cost
 """

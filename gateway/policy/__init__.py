@@ -2,14 +2,18 @@
 
 The map, in the order of the data:
 
-- ``document``    files → bytes, once → positioned tree (YAML with marks, bounded, no tags)
-- ``schema/``     pydantic models of every key; the only place that knows the spelling
+- ``document``, ``plain_file``   files → bytes, once
+- ``reading``, ``broken``, ``merge``   bytes → ``tree``: data with its places (bounded, no tags), several files as one
+- ``schema``      pydantic models of every key; the only place that knows the spelling
 - ``findings``    what pydantic says → file, line, column and a mend
-- ``references``, ``hardware``, ``reach``   what a schema cannot see: names, native formats, what can ever happen
+- ``references``, ``hardware``, ``reach``, ``feeding``   what a schema cannot see: names, native formats, what can ever
+  happen, guards that get no data
 - ``load``        all of the above: a path → ``Loaded`` (canonical JSON) or ``PolicyRejectedError``
 - ``conditions``, ``requirements``, ``classifier``, ``proving``, ``compile``   canonical JSON → ``Table``; no files
+- ``patterns``, ``prefilter``, ``formats``, ``names``, ``secret``, ``tokenizer_files``, ``memo``   what a table is made
+  of
 - ``oversight``   canonical JSON → what only control needs: records, webhooks, operators
-- ``analysis``    the decision table over the finite bucket space
+- ``space``, ``cells``, ``words``, ``analysis``   the decision table over every kind of request, in words
 
 Control calls ``load``; control and every worker call ``compile_table``; the CLI calls all of it.
 """

@@ -4,6 +4,7 @@ Exceptions are written down with their reason, and one that is no longer needed 
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -214,6 +215,19 @@ def test_every_module_says_what_it_owns() -> None:
     for module in MODULES:
         if (GATEWAY / module).read_text().strip():
             assert ast.get_docstring(parsed(GATEWAY / module)), module
+
+
+def test_maps_are_complete() -> None:
+    """A package whose docstring names two of its modules is a map, and names them all."""
+    for module in MODULES:
+        folder = (GATEWAY / module).parent
+        if not module.endswith("/__init__.py"):
+            continue
+        named = set(re.findall(r"`+(\w+)`+", ast.get_docstring(parsed(GATEWAY / module)) or ""))
+        inside = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        inside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+        if len(named & inside) > 1:
+            assert inside - named == set(), f"{module} is a map: say what these own"
 
 
 def test_every_test_states_its_promise() -> None:

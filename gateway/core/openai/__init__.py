@@ -1,7 +1,13 @@
 """Requests of the OpenAI-compatible surface, read from bytes: ``api_of`` names the API, ``read`` makes its ``Reading``.
 
-One module per shape (``chat``, ``responses``, ``messages`` …). ``parse`` owns the JSON rules that hold for all of them,
-``fields`` the typed access that names the offending field, ``gather`` the bounded slices and the conversation digest.
+- ``paths``                  which API a method and path mean
+- ``read``                   the one entrance, which asks the module of the shape
+- ``chat``, ``responses``, ``messages``   conversations, with ``dialogue``, ``content`` and ``tools`` in common
+- ``inputs``, ``audio``      prompts that are no conversation; forms (``form``) and speech
+- ``output``                 what a request says about its output
+- ``parse``, ``fields``      JSON rules that hold for all of them; typed access that names the offending field
+- ``gather``                 bounded slices of text and the conversation digest
+
 Nothing here changes a body: the bytes that arrive are the bytes that are forwarded (edits are ``gateway.core.edit``).
 """
 

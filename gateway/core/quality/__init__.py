@@ -9,6 +9,7 @@ prose), the checks judge it, `finding` is what they say, `inspection` runs them 
 - code in fences:             `code` (`sql`)
 - degenerate text:            `loops`, `garbage`, `scripts`
 - refusals, grounding:        `refusals`, `citations`, `grounding` (`numerals`)
+- words that texts seldom have are looked for in one pass:  `seldom`
 
 Everything is a pure function of request and answer bytes, so a pool of processes can run it: bytes in, one small
 `Inspection` out.
