@@ -50,6 +50,11 @@ def within(value: Mapping[str, object], *path: str) -> object:
     return here
 
 
+def as_told(value: object) -> str | None:
+    """A setting as a person would read it; None where the runtime does not tell."""
+    return None if value is None or value == "None" or isinstance(value, dict | list) else str(value)
+
+
 def as_text(value: object) -> str | None:
     """A non-empty string; ``None`` for anything else, the printed ``None`` and ``null`` included."""
     if not isinstance(value, str) or not value or value.lower() in ("none", "null"):

@@ -20,6 +20,7 @@ from gateway.runtimes.reading import (
     answered,
     as_int,
     as_text,
+    as_told,
     attest_models,
     health_by_status,
     read_json,
@@ -57,6 +58,9 @@ _RECORD = (
     "pp_size",
     "dp_size",
     "max_running_requests",
+    "mem_fraction_static",
+    "page_size",
+    "radix_eviction_policy",
 )
 
 
@@ -105,9 +109,15 @@ def attest(answers: Answers) -> Attestation:
         context_length=base.context_length or as_int(info.get("context_length")),
         version=as_text(info.get("version")),
         tensor_parallel=as_int(info.get("tp_size")),
-        device={name: str(info[name]) for name in _RECORD if info.get(name) is not None},
+        device=_record(info),
         notes=notes,
     )
+
+
+def _record(info: Mapping[str, object]) -> dict[str, str]:
+    told = {name: text for name in _RECORD if (text := as_told(info.get(name))) is not None}
+    without = info.get("disable_radix_cache")
+    return told if without is None else {**told, "enable_prefix_caching": str(not without)}
 
 
 def _weights(info: Mapping[str, object], hint: Observation, dtype: str) -> tuple[Observation, Scheme, tuple[str, ...]]:

@@ -105,7 +105,11 @@ def attest(answers: Answers) -> Attestation:
         context_length=as_int(model.get("max_model_len")) or base.context_length,
         gpus=gpus,
         tensor_parallel=as_int(parallel.get("tensor_parallel_size")),
-        device={**{f"model.{k}": v for k, v in model.items()}, **{f"parallel.{k}": v for k, v in parallel.items()}},
+        device={
+            **{f"model.{k}": v for k, v in model.items()},
+            **{f"parallel.{k}": v for k, v in parallel.items()},
+            **{k: v for k, v in cache.items() if k == "page_size"},
+        },
         notes=notes,
     )
 

@@ -15,7 +15,7 @@ from gateway.runtimes.exposition import read_samples, wanted
 from gateway.runtimes.formats import canonical
 from gateway.runtimes.hardware import native_activations
 from gateway.runtimes.methods import MODEL_DTYPE, Scheme, read_printed, scheme_of
-from gateway.runtimes.reading import answered, as_int, as_text, attest_models, read_object, within
+from gateway.runtimes.reading import answered, as_int, as_text, as_told, attest_models, read_object, within
 
 RUNTIME = "vllm"
 INFO_PATH = "/server_info?config_format=json"
@@ -36,16 +36,17 @@ _RECORD = (
     ("data_parallel", ("vllm_config", "parallel_config", "data_parallel_size")),
     ("max_num_seqs", ("vllm_config", "scheduler_config", "max_num_seqs")),
     ("enforce_eager", ("vllm_config", "model_config", "enforce_eager")),
-    ("prefix_caching", ("vllm_config", "cache_config", "enable_prefix_caching")),
 )
+_CACHE_RECORD = ("block_size", "enable_prefix_caching", "gpu_memory_utilization")
 
 
 class _Cache(msgspec.Struct, frozen=True):
-    """The KV cache as configured; ``dtype`` empty = not told."""
+    """The KV cache as configured; ``dtype`` empty = not told. ``record``: settings that explain a number."""
 
     dtype: str
     tokens: int | None
     memory_bytes: int | None
+    record: Mapping[str, str]
 
 
 def attest(answers: Answers) -> Attestation:
@@ -57,7 +58,9 @@ def attest(answers: Answers) -> Attestation:
     cache = _cache(answers, info)
     version = as_text(read_object(answered(answers, VERSION_PATH)).get("version"))
     size = cache.memory_bytes / cache.tokens if cache.memory_bytes and cache.tokens else None
-    common = msgspec.structs.replace(base, version=version, kv_tokens=cache.tokens, kv_bytes_per_token=size)
+    common = msgspec.structs.replace(
+        base, version=version, kv_tokens=cache.tokens, kv_bytes_per_token=size, device=cache.record
+    )
     if not within(info, "vllm_config", "model_config"):
         return msgspec.structs.replace(common, kv_cache=_kv_without_info(cache.dtype))
     return _with_info(common, info, cache.dtype)
@@ -76,7 +79,8 @@ def _cache(answers: Answers, info: Mapping[str, object]) -> _Cache:
         both
     )
     memory = next((n for source in both if (n := as_int(source.get("kv_cache_memory_bytes")))), None)
-    return _Cache(dtype, tokens, memory)
+    told = {name: text for source in reversed(both) for name in _CACHE_RECORD if (text := as_told(source.get(name)))}
+    return _Cache(dtype, tokens, memory, told)
 
 
 def _block_tokens(sources: list[Mapping[str, object]]) -> int | None:
@@ -102,7 +106,7 @@ def _with_info(base: Attestation, info: Mapping[str, object], cache_dtype: str) 
     printed = read_printed(as_text(within(info, "vllm_config", "quant_config")) or "")
     weights, scheme, notes = _weights(model, info, base.weights, dtype)
     kv = _kv(cache_dtype, dtype, method, scheme)
-    device = {name: text for name, path in _RECORD if (text := _printed_value(within(info, *path))) is not None}
+    device = {name: text for name, path in _RECORD if (text := as_told(within(info, *path))) is not None}
     if device.get("device") == "cpu" and kv.value == "int8_per_token_head":
         notes = ("KV cache int8_per_token_head gives garbage on CPU (seen on 0.32)", *notes)
     if kv.value == "int4_per_token_head":
@@ -117,7 +121,7 @@ def _with_info(base: Attestation, info: Mapping[str, object], cache_dtype: str) 
         context_length=base.context_length or as_int(model.get("max_model_len")),
         gpus=gpus,
         tensor_parallel=as_int(within(info, "vllm_config", "parallel_config", "tensor_parallel_size")),
-        device=device,
+        device={**device, **base.device},
         notes=notes,
     )
 
@@ -210,7 +214,3 @@ def _gpus(info: Mapping[str, object]) -> tuple[str, ...]:
     """0.25 calls it ``nvidia_gpu_models``, later versions ``gpu_models``: lines of ``GPU 0: NVIDIA H200``."""
     text = as_text(within(info, "system_env", "nvidia_gpu_models")) or as_text(within(info, "system_env", "gpu_models"))
     return tuple(name.strip() for name in _GPU.findall(text)) if text else ()
-
-
-def _printed_value(value: object) -> str | None:
-    return None if value is None or isinstance(value, dict | list) else str(value)

@@ -51,6 +51,17 @@ def test_the_runtimes_word_fills_gaps_and_stands_beside_the_policys():
     assert found["system NCCL"].state is State.MISSING  # two cards talk
 
 
+def test_settings_that_runtimes_tell_are_not_missing():
+    """By the names that their adapters give them; a driver that is another than declared stands beside it."""
+    settings = {"driver": "580.95", "cuda": "13.0", "page_size": "32", "mem_fraction_static": "0.9"}
+    device = settings | {"enable_prefix_caching": "False", "radix_eviction_policy": "lru"}
+    found = by_name(entries(DECLARED | {"record.driver": "570.1"}, {"device": device}, Plan()))
+    assert (found["system driver"].declared, found["system driver"].attested) == ("570.1", "580.95")
+    told = ("system CUDA", "system memory limit", "KV and cache block size", "KV and cache prefix cache")
+    assert [found[name].attested for name in told] == ["13.0", "0.9", "32", "False"]
+    assert found["KV and cache eviction"].attested == "lru"
+
+
 def test_the_number_of_gpus_is_on_record():
     """As declared with the hardware; more than one talk to each other."""
     found = by_name(entries(DECLARED | {"gpu": "H100", "gpu_count": 2}, None, Plan()))

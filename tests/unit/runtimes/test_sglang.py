@@ -121,6 +121,17 @@ def test_an_asked_kv_dtype_is_reported(attest: Callable[..., Attestation]) -> No
     assert [m.field for m in compare(Precision(kv_cache="fp8_e4m3"), found)] == ["kv_cache"]
 
 
+@pytest.mark.parametrize(("without", "caching"), [(False, "True"), (True, "False"), (None, None)])
+def test_the_caches_settings_are_on_record(
+    attest: Callable[..., Attestation], without: bool | None, caching: str | None
+) -> None:
+    """Under the names that a deployment record asks for: SGLang says what is off, the record what is on."""
+    found = attest(page_size=1, mem_fraction_static=0.88, radix_eviction_policy="lru", disable_radix_cache=without)
+    device = found.device
+    assert (device["page_size"], device["mem_fraction_static"], device["radix_eviction_policy"]) == ("1", "0.88", "lru")
+    assert device.get("enable_prefix_caching") == caching
+
+
 def test_a_missing_kv_dtype_is_unknown(attest: Callable[..., Attestation]) -> None:
     """A version that does not tell leaves it open; so does a dtype of auto."""
     assert not attest(kv_cache_dtype=None).kv_cache.known

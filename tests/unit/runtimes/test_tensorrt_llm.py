@@ -73,6 +73,7 @@ def test_a_plain_engine_is_attested(attest: Callable[..., Attestation]) -> None:
     assert found.unattested == ()
     assert (found.context_length, found.tensor_parallel, found.version) == (8192, 2, "1.2.0")
     assert found.gpus == ("NVIDIA H100 80GB HBM3",)
+    assert found.device["page_size"] == "32"
     assert compare(Precision(), found) == ()
 
 

@@ -90,6 +90,23 @@ def test_without_the_development_endpoint_auto_is_unknown(
     assert judge(found, compare(Precision(weights="fp8", activations="fp8"), found)) is Verdict.UNATTESTED
 
 
+def test_the_caches_settings_are_on_record(answers: Callable[..., Answers], dump: Callable[[str], bytes]) -> None:
+    """They explain a latency later, and the metrics tell them where the development endpoint is closed."""
+    found = ADAPTER.attest(answers({INFO_PATH: 404, METRICS_PATH: dump("vllm-0.25-h200-bf16.metrics.txt")}))
+    assert found.device == {"block_size": "16", "enable_prefix_caching": "True", "gpu_memory_utilization": "0.92"}
+
+
+def test_what_the_development_endpoint_tells_joins_them(
+    info: dict[str, Any], answers: Callable[..., Answers], dump: Callable[[str], bytes]
+) -> None:
+    """Driver and CUDA come from there, the cache's settings from either."""
+    changed = copy.deepcopy(info)
+    changed["system_env"]["nvidia_driver_version"] = "580.95.05"
+    device = ADAPTER.attest(answers({"/v1/models": MODELS, INFO_PATH: changed})).device
+    assert (device["driver"], device["cuda"]) == ("580.95.05", "13.0.88")
+    assert (device["block_size"], device["enable_prefix_caching"]) == ("128", "True")
+
+
 def test_an_asked_kv_dtype_is_read_from_the_metrics(
     answers: Callable[..., Answers], dump: Callable[[str], bytes]
 ) -> None:
