@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from gateway.control.rollouts_effect import EVERYTHING
 from gateway.control.rollouts_runs import Run
-from gateway.core.evidence import STAGE_LUMP, Judge, Response, SeriesKey, SeriesTrip
+from gateway.core.evidence import STAGE_LUMP, Judge, Response, Series, SeriesKey, SeriesTrip
 from gateway.core.evidence.twin import TripDecision
 from gateway.core.rollout import Assessment, Brake, Event, EventKind, State, Tripped
 
 Key = tuple[str, str]
 
-GAINED = 2.0 * STAGE_LUMP
-"""More money than a bucket's meter was given: its own outcomes speak against it too."""
+GAINED = 2.0
+"""So many times the money that a bucket's meter was given, by one lump at least: its own outcomes speak against it."""
 
 
 class Blame(NamedTuple):
@@ -116,10 +116,15 @@ def _slice_trip(
     }
     if not any(run.tripped() for run in members.values()):
         own = {at: SeriesKey(key.guard, run.standing.bucket, key.pool) for at, run in members.items()}
-        suspect = [at for at in members if judge.series(own[at]).total_at(now_s) > GAINED]
+        suspect = [at for at in members if _gained(judge.series(own[at]), now_s)]
         for at in suspect or members:
             yield at, key, False
     judge.acknowledge(key)
+
+
+def _gained(series: Series, now_s: float) -> bool:
+    given = max(STAGE_LUMP, series.unearned_at(now_s))
+    return series.total_at(now_s) > GAINED * given
 
 
 def _hold_beside_slices(

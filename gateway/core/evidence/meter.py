@@ -36,7 +36,8 @@ class Lump(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class MeterState(msgspec.Struct, frozen=True):
-    """What must survive a restart; ``bets`` are the stakes R after block ``block``, which ended at ``end_s``."""
+    """What must survive a restart; ``bets`` are the stakes R after block ``block``, which ended at ``end_s``.
+    ``unearned`` is 0 in what releases before it stored."""
 
     bets: tuple[float, ...]
     block: int
@@ -44,6 +45,7 @@ class MeterState(msgspec.Struct, frozen=True):
     trips: int = 0
     last_trip_s: float | None = None
     lumps: tuple[Lump, ...] = ()
+    unearned: float = 0.0
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -64,13 +66,14 @@ def suspicion_of(total: float) -> float:
 class Meter:
     """Stakes of one series; ``drip_per_s`` flows for ever, from ``start_s`` on."""
 
-    __slots__ = ("_bets", "_lumps", "block", "drip_per_s", "end_s", "last_trip_s", "trips")
+    __slots__ = ("_bets", "_lumps", "_unearned", "block", "drip_per_s", "end_s", "last_trip_s", "trips")
 
     def __init__(self, rungs: int, drip_per_s: float, start_s: float) -> None:
         if drip_per_s < 0.0:
             raise ValueError(f"a drip cannot be negative, got {drip_per_s!r}")
         self._bets = [0.0] * rungs
         self._lumps: list[Lump] = []
+        self._unearned = 0.0
         self.drip_per_s = drip_per_s
         self.end_s = start_s
         self.block = NEVER_FED
@@ -100,7 +103,9 @@ class Meter:
             raise BlockRefusedError(
                 f"block {block} ending at {end_s} s: already fed up to block {self.block}, {self.end_s} s"
             )
-        share = self.seed_by(block, end_s) / len(self._bets)
+        seed = self.seed_by(block, end_s)
+        share = seed / len(self._bets)
+        self._unearned = min(self._unearned, self.total) + seed
         if log_factors is None:
             bets = [stake + share for stake in self._bets]
         else:
@@ -118,6 +123,7 @@ class Meter:
             self.trips += 1
             self.last_trip_s = end_s
             self._bets = [0.0] * len(bets)
+            self._unearned = 0.0
         else:
             self._bets = bets
         return Step(block, end_s, tuple(bets), total, tripped)
@@ -127,6 +133,10 @@ class Meter:
         share = self.seed_by(block, max(end_s, self.end_s)) / len(self._bets)
         return tuple(stake + share for stake in self._bets)
 
+    def unearned_by(self, block: int, end_s: float) -> float:
+        """How much of what ``bets_at`` gives was put in, and not won, since the money was last at its lowest."""
+        return min(self._unearned, self.total) + self.seed_by(block, max(end_s, self.end_s))
+
     @property
     def total(self) -> float:
         """Money after the last fed block."""
@@ -135,6 +145,7 @@ class Meter:
     def empty(self, block: int, end_s: float) -> None:
         """Take all money out, lumps too, and skip to the end of ``block``: it was staked on another pool."""
         self._bets = [0.0] * len(self._bets)
+        self._unearned = 0.0
         self._lumps = [lump for lump in self._lumps if lump.block > block]
         self.block = max(self.block, block)
         self.end_s = max(self.end_s, end_s)
@@ -158,6 +169,7 @@ class Meter:
             trips=self.trips,
             last_trip_s=self.last_trip_s,
             lumps=tuple(self._lumps),
+            unearned=self._unearned,
         )
 
     def restore(self, state: MeterState) -> None:
@@ -168,6 +180,7 @@ class Meter:
             )
         self._bets = list(state.bets)
         self._lumps = sorted(state.lumps)
+        self._unearned = state.unearned
         self.block = state.block
         self.end_s = state.end_s
         self.trips = state.trips

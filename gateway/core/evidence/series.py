@@ -146,6 +146,10 @@ class Series:
         """Money at ``at_s``, with the drip since the last fed block."""
         return sum(self.bets_at(at_s))
 
+    def unearned_at(self, at_s: float) -> float:
+        """What of that no outcome has won: lumps of all stage starts, and the drip."""
+        return self.meter.unearned_by(self.timeline.number_at(at_s) - 1, at_s)
+
     def bets_at(self, at_s: float) -> tuple[float, ...]:
         """Stakes at ``at_s`` if nothing happened since the last fed block."""
         return self.meter.bets_at(self.timeline.number_at(at_s) - 1, at_s)

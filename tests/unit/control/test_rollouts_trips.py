@@ -72,16 +72,36 @@ def test_a_trip_from_before_the_first_stage_is_forgotten() -> None:
     assert rig.engine.judge.series(found.key).trip is None
 
 
+def win(rig: EngineRig, guard: str, bucket: str) -> None:
+    """Outcomes spoke against the pool: the meter holds more than it was given."""
+    meter = rig.engine.judge.series(SeriesKey(guard, bucket, "int4")).meter
+    state = meter.state()
+    meter.restore(msgspec.structs.replace(state, bets=tuple(1e-4 for _ in state.bets)))
+
+
 def test_a_slice_takes_out_who_gained_and_holds_the_others() -> None:
     """If none stands out, all of it goes."""
     rig = rig_with(BUCKET, "m/medium/code")
     wide = SeriesKey("json", "*", "int4")
     rig.engine.judge.series(wide).trip = TRIP
-    rig.engine.judge.series(SeriesKey("json", BUCKET, "int4")).grant(rig.now_s - 100, 1e-3)
+    win(rig, "json", BUCKET)
     assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, "m/medium/code": EventKind.INCIDENT}
     rig = rig_with(BUCKET, "m/medium/code")
     rig.engine.judge.series(wide).trip = TRIP
     assert set(answers(rig, SeriesTrip(wide, TRIP)).values()) == {EventKind.FAIL}
+
+
+def test_lumps_of_several_stages_and_a_months_drip_are_no_gain() -> None:
+    """A bucket that a guard knows nothing of is held beside a slice, however many stages it has passed."""
+    idle = "m/medium/code"
+    rig = rig_with(BUCKET, idle)
+    wide = SeriesKey("json", "*", "int4")
+    rig.engine.judge.series(wide).trip = TRIP
+    win(rig, "json", BUCKET)
+    rig.now_s += 30 * 86_400.0
+    for _ in range(4):
+        rig.engine.judge.series(SeriesKey("json", idle, "int4")).grant(rig.now_s - 100, 1e-5)
+    assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, idle: EventKind.INCIDENT}
 
 
 def test_a_bucket_that_tripped_alone_explains_its_slice() -> None:

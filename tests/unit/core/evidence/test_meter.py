@@ -161,6 +161,22 @@ def test_looking_at_the_money_changes_nothing():
     assert meter.state() == before
 
 
+def test_what_was_put_in_is_told_from_what_was_won():
+    """Lumps and drip are put in; what bad outcomes add is won, and what good ones lost is put in no longer."""
+    meter = Meter(1, 1e-6, 0.0)
+    meter.grant(0, 1e-5)
+    meter.feed(0, 10.0, None)
+    meter.grant(1, 1e-5)
+    assert meter.unearned_by(1, 20.0) == pytest.approx(4e-5) == sum(meter.bets_at(1, 20.0))
+    meter.feed(1, 20.0, [math.log(3.0)])
+    assert (meter.unearned_by(1, 20.0), meter.total) == (pytest.approx(4e-5), pytest.approx(12e-5))
+    again = Meter(1, 1e-6, 0.0)
+    again.restore(meter.state())
+    assert again.unearned_by(1, 20.0) == meter.unearned_by(1, 20.0)
+    meter.feed(2, 20.0, [math.log(1e-3)])
+    assert meter.unearned_by(2, 20.0) == pytest.approx(12e-8) == meter.total
+
+
 def test_emptying_forgets_money_and_due_lumps():
     """Another pool starts without the old one's money; lumps for later blocks stay."""
     meter = Meter(6, 0.0, 0.0)
