@@ -16,7 +16,7 @@ from gateway.core.rollout import Standing
 from gateway.store import samples
 from gateway.store.rollouts import EventRow
 
-INCIDENTS = ("fail", "incident", "rollback")
+INCIDENTS = ("fail", "incident", "beside", "rollback")
 
 
 class Places(NamedTuple):

@@ -158,7 +158,7 @@ class Engine:
         trips = self.judge.feed(fed, now_s, observer(self.runs.values()))
         answers = answer_trips(self.judge, self.brake, self.runs, trips, now_s)
         for at, event in answers.items():
-            if event.kind is EventKind.INCIDENT:
+            if event.kind in (EventKind.INCIDENT, EventKind.BESIDE):
                 self.runs[at].incident_s = now_s
         proposals = [found for at, event in answers.items() if (found := self.propose(at, event)) is not None]
         taken = {proposal.key for proposal in proposals}

@@ -33,7 +33,7 @@ TURN_S = 1.0
 POLL_S = 2.0
 METERS_S = 5.0
 
-_ANSWERS = (EventKind.FAIL, EventKind.INCIDENT, EventKind.BRAKE)
+_ANSWERS = (EventKind.FAIL, EventKind.INCIDENT, EventKind.BESIDE, EventKind.BRAKE)
 _WIDE = (State.SHADOWING, State.STEPPING, State.PROMOTED)
 
 _log = structlog.get_logger("control.rollouts")

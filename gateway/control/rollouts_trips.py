@@ -137,7 +137,7 @@ def _hold_beside_slices(
     for blame in slices:
         for at, run in runs.items():
             if run.plan.candidate == blame.key.pool and at not in answers:
-                answers[at] = Event(EventKind.INCIDENT, now_s, f"held beside a slice: {blame.words}")
+                answers[at] = Event(EventKind.BESIDE, now_s, f"held beside a slice: {blame.words}")
 
 
 def _is_slice(key: SeriesKey) -> bool:

@@ -37,6 +37,7 @@ class EventKind(StrEnum):
     FAIL = "fail"  # a meter tripped and the pool is to blame
     TIMEOUT = "timeout"  # the stage's longest time went by without evidence enough
     INCIDENT = "incident"  # a meter tripped and the baseline is no better
+    BESIDE = "beside"  # a slice tripped that other buckets are to blame for: it is held until that is looked at
     CALM = "calm"  # an incident or the brake is over
     BRAKE = "brake"  # many buckets tripped together
     CHANGED = "changed"  # another deployment record: the pool is another one

@@ -89,6 +89,7 @@ _HOLD: Cell = (_go(To.HOLDING, cause=Cause.PERSON, tell=Notice.HOLD),)
 _PAUSE: Cell = (_go(To.PAUSED, tell=Notice.HOLD),)
 _FREEZE: Cell = (_go(To.FROZEN),)
 _INCIDENT: Cell = (_go(To.HOLDING, cause=Cause.INCIDENT, tell=Notice.INCIDENT),)
+_BESIDE: Cell = (_go(To.HOLDING, cause=Cause.INCIDENT, tell=Notice.HOLD),)
 _NOTHING_RUNS = _stay("no stage runs")
 _NOT_OUT = _stay("it is not rolled back")
 _NOT_HELD = _stay("nothing holds it")
@@ -105,6 +106,7 @@ _STAGE: Mapping[EventKind, Cell] = {
     EventKind.FAIL: _ROLL_BACK,
     EventKind.TIMEOUT: (_go(To.HOLDING, cause=Cause.TIME, tell=Notice.HOLD),),
     EventKind.INCIDENT: _INCIDENT,
+    EventKind.BESIDE: _BESIDE,
     EventKind.CALM: _NOT_HELD,
     EventKind.BRAKE: _FREEZE,
     EventKind.CHANGED: _ANEW,
@@ -126,6 +128,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.FAIL: _ROLL_BACK,
         EventKind.TIMEOUT: _NOTHING_RUNS,
         EventKind.INCIDENT: _NOTHING_RUNS,
+        EventKind.BESIDE: _NOTHING_RUNS,
         EventKind.CALM: _NOT_HELD,
         EventKind.BRAKE: _FREEZE,
         EventKind.CHANGED: (_go(To.NOTE, When.OTHER_RECORD), *_stay("the same deployment record")),
@@ -156,6 +159,11 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
             _go(To.HOLDING, When.NOT_BY_PERSON, cause=Cause.INCIDENT, tell=Notice.INCIDENT),
             *_stay("a person holds it"),
         ),
+        EventKind.BESIDE: (
+            Move(To.STAY, When.IN_INCIDENT, why="it is held for an incident"),
+            _go(To.HOLDING, When.NOT_BY_PERSON, cause=Cause.INCIDENT, tell=Notice.HOLD),
+            *_stay("a person holds it"),
+        ),
         EventKind.CALM: (_go(To.BACK, When.IN_INCIDENT), *_stay("it is held for another reason")),
         EventKind.BRAKE: _stay("it does not advance anyway"),
         EventKind.CHANGED: _ANEW,
@@ -182,6 +190,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.FAIL: _ROLL_BACK,
         EventKind.TIMEOUT: _NOTHING_RUNS,
         EventKind.INCIDENT: _INCIDENT,
+        EventKind.BESIDE: _BESIDE,
         EventKind.CALM: _NOT_HELD,
         EventKind.BRAKE: _FREEZE,
         EventKind.CHANGED: _ANEW,
@@ -201,6 +210,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.FAIL: _stay("rolled back already"),
         EventKind.TIMEOUT: _NOTHING_RUNS,
         EventKind.INCIDENT: _NOTHING_RUNS,
+        EventKind.BESIDE: _NOTHING_RUNS,
         EventKind.CALM: _stay("rolled back, and latched"),
         EventKind.BRAKE: _stay("rolled back, and latched"),
         EventKind.CHANGED: (_go(To.NOTE, When.OTHER_RECORD), *_stay("the same deployment record")),
@@ -220,6 +230,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.FAIL: _ROLL_BACK,
         EventKind.TIMEOUT: _stay("a person paused it"),
         EventKind.INCIDENT: _stay("it has no traffic"),
+        EventKind.BESIDE: _stay("it has no traffic"),
         EventKind.CALM: _stay("a person paused it"),
         EventKind.BRAKE: _stay("it has no traffic"),
         EventKind.CHANGED: (_go(To.NOTE, When.OTHER_RECORD), *_stay("the same deployment record")),
@@ -239,6 +250,7 @@ TABLE: Mapping[State, Mapping[EventKind, Cell]] = {
         EventKind.FAIL: _ROLL_BACK,
         EventKind.TIMEOUT: _stay("the brake is on"),
         EventKind.INCIDENT: _stay("the brake is on: people know"),
+        EventKind.BESIDE: _stay("the brake is on: people know"),
         EventKind.CALM: (_go(To.BACK),),
         EventKind.BRAKE: _stay("the brake is on"),
         EventKind.CHANGED: _ANEW,

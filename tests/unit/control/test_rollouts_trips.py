@@ -85,7 +85,7 @@ def test_a_slice_takes_out_who_gained_and_holds_the_others() -> None:
     wide = SeriesKey("json", "*", "int4")
     rig.engine.judge.series(wide).trip = TRIP
     win(rig, "json", BUCKET)
-    assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, "m/medium/code": EventKind.INCIDENT}
+    assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, "m/medium/code": EventKind.BESIDE}
     rig = rig_with(BUCKET, "m/medium/code")
     rig.engine.judge.series(wide).trip = TRIP
     assert set(answers(rig, SeriesTrip(wide, TRIP)).values()) == {EventKind.FAIL}
@@ -101,7 +101,7 @@ def test_lumps_of_several_stages_and_a_months_drip_are_no_gain() -> None:
     rig.now_s += 30 * 86_400.0
     for _ in range(4):
         rig.engine.judge.series(SeriesKey("json", idle, "int4")).grant(rig.now_s - 100, 1e-5)
-    assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, idle: EventKind.INCIDENT}
+    assert answers(rig, SeriesTrip(wide, TRIP)) == {BUCKET: EventKind.FAIL, idle: EventKind.BESIDE}
 
 
 def test_a_bucket_that_tripped_alone_explains_its_slice() -> None:
