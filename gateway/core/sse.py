@@ -30,6 +30,7 @@ __all__ = [
     "Scanner",
     "UsageStripper",
     "answer_info",
+    "came_at_once",
     "finish_info",
     "is_content",
     "payload",
@@ -41,6 +42,7 @@ FIRST_EVENT_MOST: Final = 65_536
 TAIL_BYTES: Final = 4_096
 """How much of a stream's end is kept: the last output, the finish, usage and terminator events."""
 
+_CLOSING_EVENTS: Final = 4  # without output, at the end of a stream: three of chat, four of the Responses API
 _HELD_MOST: Final = TAIL_BYTES + 2_048
 _HEAD: Final = 96  # enough of an unfinished line to tell whether it is a data line, or to read an event's name
 _USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
@@ -218,6 +220,15 @@ class Scanner:
         self._usage = usage_of(event) or self._usage
         self._reason = finish_of(event) or self._reason
         self.content = is_content(event)
+
+
+def came_at_once(events_after: int, tokens: int) -> bool:
+    """Whether an answer of so many tokens came in one piece: ``events_after`` its first content are too few for them.
+
+    A parser of tool calls or a proxy held it back, and the time from its first to its last arrival says nothing of the
+    pace of tokens.
+    """
+    return events_after <= _CLOSING_EVENTS and tokens - 1 > events_after
 
 
 def _final_type(head: bytes, tail: bytes) -> str:

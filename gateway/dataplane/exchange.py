@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.core.answer import AnswerInfo
 from gateway.core.arms import rolled_back_words
+from gateway.core.sse import came_at_once
 from gateway.core.tokens import Estimate
 from gateway.dataplane.answers import error_fields, error_for
 from gateway.dataplane.fleet import EndpointView, Generation
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 NO_FACTS: Final = Facts(Api.OTHER, "")
 NO_INFO: Final = AnswerInfo()
-CLOSING_EVENTS: Final = 4  # without output, at the end of a stream: three of chat, four of the Responses API
 
 
 class Taking:
@@ -230,14 +230,13 @@ def _capture_of(exchange: Exchange) -> Capture | None:
 def first_to_last_s(exchange: Exchange) -> float:
     """From the first content on to the last arrival; -1 where it would say nothing of the pace of tokens.
 
-    Several choices come side by side, and an answer that a runtime holds back (a parser of tool calls, a proxy) comes
-    in one piece: divided by the tokens, both would make any pool look fast.
+    Several choices come side by side: divided by the tokens of all, they would make any pool look fast, as an answer
+    in one piece would.
     """
-    facts, tokens = exchange.facts, exchange.usage.completion_tokens
+    facts = exchange.facts
     if not exchange.content_at or facts.sampling.n > 1 or facts.longest_bytes:
         return -1.0
-    after = exchange.events - exchange.content_events
-    if after <= CLOSING_EVENTS and tokens - 1 > after:
+    if came_at_once(exchange.events - exchange.content_events, exchange.usage.completion_tokens):
         return -1.0
     return exchange.content_last_at - exchange.content_at
 

@@ -9,6 +9,7 @@ Nothing is ever sent without a target named on the command line. Exit status: 0 
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -146,7 +147,9 @@ def _run(
             async with Sender(timeout_s, connections=at_once * 2) as sender:
                 await bounded(sender, list(sendable(items)), legs, at_once, done)
 
+        began = time.monotonic()
         asyncio.run(run())
+        results.took_s = time.monotonic() - began
     return results
 
 
@@ -154,27 +157,20 @@ def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
     """A table with one row a pool."""
     console = Console(file=out, highlight=False, width=None if out.isatty() else PLAIN_WIDTH)
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("pool")
-    for column in (
-        "sent",
-        "failed",
-        "first byte P50",
-        "total P50",
-        "P95",
-        "checks failed",
-        "agreement",
-        "exact",
-        "excess",
-    ):
-        grid.add_column(column, justify="right")
+    grid.add_column("pool", no_wrap=True)
+    for column in ("failed", "TTFT P50", "TPOT P50", "P95", "total P50", "P95"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for column in ("checks failed", "agreement", "exact", "excess"):
+        grid.add_column(column, justify="right", overflow="fold")
     for index, totals in enumerate(results.pools):
         values = totals.values()
         against = index > 0 and not totals.pool.endswith(AGAIN)
         grid.add_row(
             totals.pool + ("" if index else ", baseline"),
-            str(totals.sent),
-            str(totals.failed),
-            _time(values["first_byte_s"]["p50"]),
+            f"{totals.failed} of {totals.sent}",
+            _time(values["ttft_s"]["p50"]),
+            _time(values["tpot_s"]["p50"]),
+            _time(values["tpot_s"]["p95"]),
             _time(values["total_s"]["p50"]),
             _time(values["total_s"]["p95"]),
             ", ".join(f"{count} {name}" for name, count in sorted(totals.failures.items())) or "0",
@@ -189,12 +185,21 @@ def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
     if any(totals.noise.state.number for totals in results.pools):
         noise = max(results.pools, key=lambda totals: totals.noise.state.number).values()["noise"]
         console.print(Text(f"The baseline agrees with itself: {_span(noise)}.", "dim"))
-    elif len(results.pools) > 1:
+    elif len(results.pools) == 1:
+        console.print(Text(_throughput(results.pools[0], results.took_s)))
+    else:
         console.print(Text("Without --noise nobody knows how far the baseline agrees with itself.", "dim"))
     for item in skipped[:10]:
         console.print(Text(f"not sent: {item.id}: {item.problem}", "yellow"))
     if len(skipped) > 10:
         console.print(Text(f"not sent: {len(skipped) - 10} more", "yellow"))
+
+
+def _throughput(totals: Totals, took_s: float) -> str:
+    """Of a pool that had all the requests under way to itself: with several they take turns."""
+    answered = totals.sent - totals.failed
+    rates = f"{answered / took_s:.3g} answers/s, {totals.tokens / took_s:.3g} output tokens/s"
+    return f"{totals.pool}: {answered} answers in {duration(took_s)}: {rates}."
 
 
 def _excess(totals: Totals, values: dict[str, Any]) -> Text:
@@ -223,5 +228,6 @@ def _time(seconds: float | None) -> str:
 def _values(results: Results, skipped: Sequence[Item]) -> dict[str, Any]:
     return {
         "pools": [totals.values() for totals in results.pools],
+        "took_s": round(results.took_s, 3),
         "not_sent": [{"id": item.id, "problem": item.problem} for item in skipped],
     }

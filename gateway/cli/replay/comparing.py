@@ -32,7 +32,10 @@ class Totals:
         self.failures: dict[str, int] = {}
         self.why_failed: dict[str, int] = {}
         self.first = Sketch()
+        self.ttft = Sketch()
+        self.per_token = Sketch()
         self.total = Sketch()
+        self.tokens = 0
         self.agreement = MeanInterval(ALPHA)
         self.noise = MeanInterval(ALPHA)
         self.losses = MeanInterval(ALPHA)
@@ -46,7 +49,14 @@ class Totals:
             self.why_failed[why] = self.why_failed.get(why, 0) + 1
             return
         self.total.add(reply.total_s)
-        self.first.add(reply.first_s)
+        for sketch, seconds in (
+            (self.first, reply.first_s),
+            (self.ttft, reply.ttft_s),
+            (self.per_token, reply.per_token_s),
+        ):
+            if seconds >= 0.0:
+                sketch.add(seconds)
+        self.tokens += max(0, reply.tokens)
         for name in failures:
             self.failures[name] = self.failures.get(name, 0) + 1
 
@@ -79,8 +89,11 @@ class Totals:
             "sent": self.sent,
             "failed": _estimate(share(self.failed, self.sent, ALPHA)),
             "why_failed": dict(sorted(self.why_failed.items())),
-            "first_byte_s": {"p50": self.first.quantile(0.5), "p95": self.first.quantile(0.95)},
-            "total_s": {"p50": self.total.quantile(0.5), "p95": self.total.quantile(0.95)},
+            "first_byte_s": _quantiles(self.first),
+            "ttft_s": _quantiles(self.ttft),
+            "tpot_s": _quantiles(self.per_token),
+            "total_s": _quantiles(self.total),
+            "output_tokens": self.tokens,
             "checks_failed": {
                 name: _estimate(share(count, self.sent - self.failed, ALPHA))
                 for name, count in sorted(self.failures.items())
@@ -106,6 +119,7 @@ class Results:
 
     def __init__(self, names: Sequence[str], *, noise: bool, with_answers: bool) -> None:
         self.pools = [Totals(name) for name in names]
+        self.took_s = 0.0
         self._noise = noise
         self._with_answers = with_answers
 
@@ -122,6 +136,8 @@ class Results:
                 "status": reply.status,
                 "error": reply.error,
                 "first_byte_s": round(reply.first_s, 6),
+                "ttft_s": round(reply.ttft_s, 6),
+                "tpot_s": round(reply.per_token_s, 6),
                 "total_s": round(reply.total_s, 6),
                 "checks_failed": failures,
             }
@@ -153,6 +169,10 @@ def _agreement(found: Agreement | LegState) -> dict[str, Any] | None:
         "capped_by": found.capped_by,
         "parts": dict(found.parts),
     }
+
+
+def _quantiles(sketch: Sketch) -> dict[str, float | None]:
+    return {"p50": sketch.quantile(0.5), "p95": sketch.quantile(0.95)}
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:

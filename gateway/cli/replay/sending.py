@@ -13,15 +13,18 @@ import aiohttp
 import msgspec
 import orjson
 
-from gateway.cli.replay.given import Item
+from gateway.cli.replay.given import PATHS, Item
+from gateway.core.sse import Scanner, answer_info, came_at_once
+from gateway.model.enums import Api
 
 ANSWER_MOST_BYTES = 8 * 1024 * 1024
+_USAGE_PATHS = frozenset({PATHS[Api.CHAT.value], PATHS[Api.COMPLETIONS.value]})
 MARK = {"x-quantgate-replay": "1"}
 
 
 class Target(msgspec.Struct, frozen=True):
     """A pool to send to. ``urls`` take turns; ``model`` replaces the body's; ``models`` maps names that clients use to
-    the pool's own, and wins.
+    the pool's own, and wins. ``stream_usage``: it takes the wish for usage in a stream.
     """
 
     name: str
@@ -29,21 +32,62 @@ class Target(msgspec.Struct, frozen=True):
     model: str | None = None
     models: dict[str, str] = {}
     authorization: str | None = None
+    stream_usage: bool = True
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a pool answered. ``status`` 0 = nothing came; ``error`` says why then. Times in seconds."""
+    """What a pool answered. ``status`` 0 = nothing came; ``error`` says why then. Times in seconds, -1 = unknown.
+
+    ``ttft_s`` and ``per_token_s`` are of streams alone, as in the gateway's records; ``tokens`` as the pool tells them.
+    """
 
     status: int
     raw: bytes = b""
     error: str = ""
     first_s: float = -1.0
     total_s: float = -1.0
+    ttft_s: float = -1.0
+    per_token_s: float = -1.0
+    tokens: int = -1
 
     @property
     def good(self) -> bool:
         """It answered."""
         return self.status == 200 and not self.error
+
+
+class Pace:
+    """How an answer comes: when its first content, and how fast its tokens. Moments are readings of one clock."""
+
+    def __init__(self, body: dict[str, Any], began: float) -> None:
+        self._began = began
+        self._scanner = Scanner() if body.get("stream") is True else None
+        self._several = isinstance(body.get("prompt"), list) or body.get("n") not in (None, 1)
+        self._first = self._content = self._last = 0.0
+        self._events = 0  # when the first content had come
+
+    def see(self, part: bytes, now: float) -> None:
+        """More of the answer."""
+        self._first = self._first or now
+        self._last = now
+        if self._scanner is not None:
+            self._scanner.feed(part)
+            if self._scanner.content and not self._content:
+                self._content, self._events = now, self._scanner.events
+
+    def reply(self, status: int, raw: bytes, now: float) -> Reply:
+        """The answer at its end."""
+        tokens, ttft_s, per_token_s = -1, -1.0, -1.0
+        if self._scanner is None:
+            tokens = answer_info(raw).completion_tokens
+        else:
+            tokens = self._scanner.info().completion_tokens
+            ttft_s = self._content - self._began if self._content else -1.0
+            at_once = came_at_once(self._scanner.events - self._events, tokens)
+            if self._content and tokens > 1 and not (self._several or at_once):
+                per_token_s = (self._last - self._content) / (tokens - 1)
+        first_s = self._first - self._began if self._first else -1.0
+        return Reply(status, raw, "", first_s, now - self._began, ttft_s, per_token_s, tokens)
 
 
 class Sender:
@@ -75,18 +119,19 @@ class Sender:
         headers = {"Content-Type": "application/json", **MARK}
         if target.authorization is not None:
             headers["Authorization"] = target.authorization
-        began = time.monotonic()
+        body = body_for(item, target)
+        pace = Pace(body, time.monotonic())
         try:
-            async with self._session.post(url, data=orjson.dumps(body_for(item, target)), headers=headers) as answer:
+            async with self._session.post(url, data=orjson.dumps(body), headers=headers) as answer:
                 parts: list[bytes] = []
-                size, first_s = 0, -1.0
+                size = 0
                 async for part in answer.content.iter_any():
-                    first_s = first_s if parts else time.monotonic() - began
+                    pace.see(part, time.monotonic())
                     parts.append(part)
                     size += len(part)
                     if size > ANSWER_MOST_BYTES:
                         return Reply(answer.status, error="the answer is longer than 8 MiB")
-                return Reply(answer.status, b"".join(parts), "", first_s, time.monotonic() - began)
+                return pace.reply(answer.status, b"".join(parts), time.monotonic())
         except TimeoutError:
             return Reply(0, error=f"no whole answer within {self._timeout_s:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -95,11 +140,19 @@ class Sender:
 
 
 def body_for(item: Item, target: Target) -> dict[str, Any]:
-    """The body with the model's name as the target knows it; nothing else is changed."""
-    named = item.body.get("model")
+    """The body with the model's name as the target knows it, and usage asked for in a stream that says nothing of it,
+    as the gateway does; nothing else is changed."""
+    body = item.body
+    named = body.get("model")
     model = target.models.get(named) if isinstance(named, str) else None
     model = model or target.model
-    return item.body if model is None else {**item.body, "model": model}
+    if model is not None:
+        body = {**body, "model": model}
+    if target.stream_usage and item.path in _USAGE_PATHS and body.get("stream") is True:
+        options = body.get("stream_options") or {}
+        if isinstance(options, dict) and options.get("include_usage") is None:
+            body = {**body, "stream_options": {**options, "include_usage": True}}
+    return body
 
 
 async def send_all(sender: Sender, item: Item, targets: Sequence[Target], first: int) -> list[Reply]:

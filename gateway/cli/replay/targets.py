@@ -64,7 +64,7 @@ def _target(table: Table, pool: Pool, model: str | None) -> Target:
         if of == pool.model
     }
     urls = tuple(_url(endpoint) for endpoint in pool.endpoints)
-    return Target(pool.name, urls, model, {} if model is not None else models, authorization)
+    return Target(pool.name, urls, model, {} if model is not None else models, authorization, pool.stream_usage)
 
 
 def _url(endpoint: Endpoint) -> str:

@@ -54,6 +54,15 @@ def test_totals_as_json(requests: str) -> None:
     assert [pool["why_failed"] for pool in found["pools"]] == [{}, {"status 500": 2}]
 
 
+def test_one_pool_alone_shows_its_throughput(requests: str) -> None:
+    """With several that take turns nobody knows how many were under way at one."""
+    a, b = PoolServer(lambda _: (200, "Paris.")), PoolServer(lambda _: (200, "Paris."))
+    with serving(a, b):
+        alone = run(requests, "--pool", f"a={a.url}", "--at-once", "2")
+        assert "output tokens/s" not in run(requests, "--pool", f"a={a.url}", "--pool", f"b={b.url}")
+    assert "a: 3 answers in " in alone and "output tokens/s" in alone
+
+
 def test_why_requests_failed_is_said(requests: str) -> None:
     """A wrong port looks like a bad pool otherwise."""
     b = PoolServer(lambda _: (503, "busy"))

@@ -1,10 +1,13 @@
 """Sending: bounded, unchanged but for the model's name, and a pool that fails is data."""
 
 import asyncio
+import json
 from typing import Any
 
+import pytest
+
 from gateway.cli.replay.given import Item
-from gateway.cli.replay.sending import Reply, Sender, Target, body_for, bounded, send_all
+from gateway.cli.replay.sending import Pace, Reply, Sender, Target, body_for, bounded, send_all
 from tests.unit.cli.replay.pools import PoolServer, chat, serving
 
 CHAT = "/v1/chat/completions"
@@ -36,6 +39,50 @@ def test_an_answer_with_its_times() -> None:
     assert 0.0 <= whole.first_s <= whole.total_s
     assert (pool.headers[0]["x-quantgate-replay"], pool.headers[0]["authorization"]) == ("1", "Bearer t")
     assert pool.asked[0] == chat("a")
+
+
+def event(text: str, **more: Any) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}], **more}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "pieces", "per_token_s"),
+    [
+        ({"stream": True}, 9, 0.25),
+        ({"stream": True, "n": 3}, 9, -1.0),  # side by side
+        ({"stream": True}, 1, -1.0),  # held back until the end
+    ],
+)
+def test_the_pace_of_a_stream(fields: dict[str, Any], pieces: int, per_token_s: float) -> None:
+    """From its first content on, over the tokens that the pool tells, where they came one after another."""
+    pace = Pace(chat("a", **fields), 100.0)
+    pace.see(event(""), 100.5)
+    for number in range(pieces):
+        pace.see(event("x"), 101.0 + number / 4)
+    end = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":9}}\n\ndata: [DONE]\n\n'
+    pace.see(end, 101.0 + (pieces - 1) / 4)
+    reply = pace.reply(200, b"", 104.0)
+    assert (reply.first_s, reply.ttft_s, reply.total_s, reply.tokens) == (0.5, 1.0, 4.0, 9)
+    assert reply.per_token_s == per_token_s
+
+
+def test_a_whole_answer_tells_its_tokens_and_no_pace() -> None:
+    """What is not streamed has no first token that anybody could see."""
+    pace = Pace(chat("a"), 100.0)
+    pace.see(b"{}", 102.0)
+    reply = pace.reply(200, b'{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7}}', 102.0)
+    assert (reply.first_s, reply.ttft_s, reply.per_token_s, reply.tokens) == (2.0, -1.0, -1.0, 7)
+
+
+def test_streams_are_asked_for_their_usage_as_the_gateway_asks() -> None:
+    """Unless the request speaks of it, or the pool does not take the wish."""
+    target = Target("p", ("http://a",))
+    assert body_for(item(stream=True), target)["stream_options"] == {"include_usage": True}
+    assert body_for(item(stream=True, stream_options={"include_usage": False}), target) == chat(
+        "a", stream=True, stream_options={"include_usage": False}
+    )
+    assert body_for(item(stream=True), Target("p", ("http://a",), stream_usage=False)) == chat("a", stream=True)
+    assert body_for(Item("a", "/v1/responses", {"stream": True}), target) == {"stream": True}
 
 
 def test_failures_are_data() -> None:

@@ -27,4 +27,4 @@ def test_commands_are_what_people_do_and_evidence_is_the_rest() -> None:
         "rollback",
         "reset",
     }
-    assert len(EventKind) == 17
+    assert len(EventKind) == 18
