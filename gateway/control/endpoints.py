@@ -16,7 +16,10 @@ LOAD_STALE_S = 30.0
 
 
 class EndpointView(msgspec.Struct, frozen=True):
-    """One endpoint. ``state_since`` and ``attested_at`` are seconds of control's clock; None = not yet."""
+    """One endpoint. ``state_since`` and ``attested_at`` are seconds of control's clock; None = not yet.
+
+    ``health_reason``: what its last check said, empty where it is ready.
+    """
 
     pool: str
     endpoint: str
@@ -24,7 +27,7 @@ class EndpointView(msgspec.Struct, frozen=True):
     runtime: str
     enforce: bool
     health: EndpointState = EndpointState.UNKNOWN
-    reason: str = ""
+    health_reason: str = ""
     state_since: float = 0.0
     load: Load | None = None
     attestation: Attestation | None = None
@@ -38,6 +41,13 @@ class EndpointView(msgspec.Struct, frozen=True):
         if self.enforce and self.verdict is Verdict.MISMATCH:
             return EndpointState.QUARANTINED
         return self.health
+
+    @property
+    def reason(self) -> str:
+        """Why it is in this state, in words; empty where nothing is to be said."""
+        if self.state is EndpointState.QUARANTINED:
+            return "; ".join(mismatch.reason for mismatch in self.mismatches if mismatch.proven)
+        return self.health_reason
 
     def report(self, now: float) -> EndpointReport:
         """The message form, with the load's age at ``now``."""

@@ -22,6 +22,8 @@ from gateway.runtimes.compare import Declaration, Verdict, compare, judge
 BODY_MOST_BYTES = 8 * 1024 * 1024
 # While an endpoint is not known to be well, ask this often.
 EAGER_S = 1.0
+# A ready endpoint that could not be asked what it runs is asked again after this long, not after a whole interval.
+LOOK_AGAIN_S = 5.0
 # Intervals are spread by this share to either side, so that many gateways do not probe in step.
 JITTER = 0.1
 
@@ -49,7 +51,7 @@ class EndpointSpec(msgspec.Struct, frozen=True):
         carried = msgspec.structs.replace(
             fresh,
             health=before.health,
-            reason=before.reason,
+            health_reason=before.health_reason,
             state_since=before.state_since,
             load=before.load,
             attestation=before.attestation,
@@ -83,6 +85,7 @@ class Prober:
         self._changed = changed
         self._reference = reference
         self._track = HealthTrack(view.health)
+        self._unseen = False  # the last attempt to read its precision got no answer
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Probe until cancelled."""
@@ -114,26 +117,32 @@ class Prober:
             await self._pause(self._adapter.load_interval_s)
 
     async def _watch_precision(self, session: aiohttp.ClientSession) -> None:
+        interval_s = self._adapter.attest_interval_s
+        due = self._monotonic() + interval_s
         while True:
-            await self._pause(self._adapter.attest_interval_s)
-            if self._track.state is EndpointState.READY:
+            await self._pause(min(interval_s, LOOK_AGAIN_S))
+            if self._track.state is EndpointState.READY and (self._unseen or self._monotonic() >= due):
                 await self._attest(session)
+                due = self._monotonic() + interval_s
 
     async def _attest(self, session: aiohttp.ClientSession) -> None:
         """One reading of the precision. An endpoint that did not answer has proved nothing: what is known stays."""
         answers = await self._ask(session, self._adapter.probes_for(*ATTESTING))
-        if any(answer.status == 0 for answer in answers.values()):
+        self._unseen = any(answer.status == 0 for answer in answers.values())
+        if self._unseen:
             return
         attestation = self._adapter.attest(answers)
         mismatches = compare(self.spec.declaration, attestation, self._reference(self.spec))
         verdict = judge(attestation, mismatches)
         before = self.view
-        self.view = msgspec.structs.replace(
-            before,
-            attestation=attestation,
-            attested_at=self._monotonic(),
-            mismatches=mismatches,
-            verdict=verdict,
+        self._show(
+            msgspec.structs.replace(
+                before,
+                attestation=attestation,
+                attested_at=self._monotonic(),
+                mismatches=mismatches,
+                verdict=verdict,
+            )
         )
         if (verdict, mismatches) != (before.verdict, before.mismatches):
             log = _log.warning if verdict in (Verdict.MISMATCH, Verdict.SUSPECT) else _log.info
@@ -145,15 +154,12 @@ class Prober:
                 reasons=[mismatch.reason for mismatch in mismatches],
                 state=self.view.state,
             )
-        if self.view.state is not before.state:
-            self._changed()
 
     def _set_health(self, state: EndpointState, reason: str) -> None:
         before = self.view
-        self.view = msgspec.structs.replace(before, health=state, reason=reason)
-        if state is before.health:
+        self._show(msgspec.structs.replace(before, health=state, health_reason=reason))
+        if self.view.state is before.state:
             return
-        self.view = msgspec.structs.replace(self.view, state_since=self._monotonic())
         log = _log.info if state is EndpointState.READY else _log.warning
         log(
             "endpoint_state",
@@ -163,6 +169,13 @@ class Prober:
             state=self.view.state,
             reason=reason,
         )
+
+    def _show(self, view: EndpointView) -> None:
+        """Take what is known now; a state that is another begins now, and is told."""
+        if view.state is self.view.state:
+            self.view = view
+            return
+        self.view = msgspec.structs.replace(view, state_since=self._monotonic())
         self._changed()
 
     async def _ask(self, session: aiohttp.ClientSession, probes: Iterable[Probe]) -> dict[str, Answer]:

@@ -26,6 +26,11 @@ class Mismatch(msgspec.Struct, frozen=True):
     confidence: Confidence
     reason: str
 
+    @property
+    def proven(self) -> bool:
+        """The runtime says so itself."""
+        return self.confidence is Confidence.REPORTED
+
 
 class Declaration(msgspec.Struct, frozen=True):
     """What a policy claims of one endpoint beside its precision. ``None`` or empty = claims nothing.
@@ -77,7 +82,7 @@ def compare(
 
 def judge(observed: Attestation, mismatches: Collection[Mismatch]) -> Verdict:
     """The verdict on one endpoint, given its contradictions."""
-    if any(mismatch.confidence is Confidence.REPORTED for mismatch in mismatches):
+    if any(mismatch.proven for mismatch in mismatches):
         return Verdict.MISMATCH
     if mismatches:
         return Verdict.SUSPECT

@@ -6,7 +6,8 @@ import pytest
 from gateway.control.endpoints import LOAD_STALE_S, EndpointView
 from gateway.model.enums import EndpointState
 from gateway.runtimes.adapter import Load
-from gateway.runtimes.compare import Verdict
+from gateway.runtimes.attestation import Confidence
+from gateway.runtimes.compare import Mismatch, Verdict
 
 VIEW = EndpointView("bf16", "bf16/0", "http://h:1", "vllm", enforce=True, health=EndpointState.READY)
 
@@ -18,6 +19,15 @@ def test_only_a_proven_mismatch_quarantines_and_only_where_enforced(verdict):
     quarantined = verdict is Verdict.MISMATCH
     assert enforced.state is (EndpointState.QUARANTINED if quarantined else EndpointState.READY)
     assert msgspec.structs.replace(enforced, enforce=False).state is EndpointState.READY
+
+
+def test_a_quarantine_says_what_was_proven_and_other_states_what_the_check_said():
+    """A suspicion beside it is no reason for being out."""
+    proven = Mismatch("kv_cache", "bf16", "fp8", Confidence.REPORTED, "the cache is fp8")
+    guessed = Mismatch("weights", "bf16", "int4", Confidence.INFERRED, "the name says int4")
+    out = msgspec.structs.replace(VIEW, verdict=Verdict.MISMATCH, mismatches=(guessed, proven), health_reason="503")
+    assert out.reason == "the cache is fp8"
+    assert msgspec.structs.replace(out, enforce=False).reason == "503"
 
 
 def test_the_report_holds_load_with_its_age():

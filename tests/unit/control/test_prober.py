@@ -14,7 +14,7 @@ from gateway.control.prober import EndpointSpec, Prober
 from gateway.model.enums import EndpointState
 from gateway.model.precision import Precision
 from gateway.runtimes import ADAPTERS
-from gateway.runtimes.adapter import Purpose
+from gateway.runtimes.adapter import Answer, Purpose
 from gateway.runtimes.compare import Declaration, Verdict
 from gateway.simulator.config import Config, ReportedPrecision
 from gateway.simulator.server import Server
@@ -131,6 +131,37 @@ async def test_it_is_never_ready_before_it_was_attested(runtime, eventually):
     async with probing(spec_for(server.bound), changed=lambda: told.append(prober.view.state)) as prober:
         await eventually(lambda: len(told) >= 1 and prober.view.health is EndpointState.READY)
     assert set(told) == {EndpointState.QUARANTINED}
+
+
+async def test_what_could_not_be_read_is_asked_for_again_soon(runtime, eventually, monkeypatch):
+    """Not after a whole interval: until then a false declaration would serve."""
+    monkeypatch.setattr(prober_module, "LOOK_AGAIN_S", 0.02)
+    server = await runtime(precision=ReportedPrecision(kv_cache_dtype="fp8"))
+    hourly = msgspec.structs.replace(FAST, attest_interval_s=3600.0)
+    silent, get = [Purpose.INFO], Prober._get
+
+    async def slow_at_first(prober, session, probe):
+        if probe.purpose in silent:
+            silent.clear()
+            return Answer(0, error="no answer within 5 s")
+        return await get(prober, session, probe)
+
+    monkeypatch.setattr(Prober, "_get", slow_at_first)
+    async with probing(spec_for(server.bound), adapter=hourly) as prober:
+        await eventually(lambda: prober.view.state is EndpointState.QUARANTINED)
+    assert silent == []
+
+
+async def test_a_quarantine_begins_and_is_explained_when_it_is_found(runtime, eventually):
+    """Its age is its own, not that of the good health beneath."""
+    server = await runtime()
+    async with probing(spec_for(server.bound)) as prober:
+        await eventually(lambda: prober.view.state is EndpointState.READY)
+        ready_since = prober.view.state_since
+        await configure(server.bound, precision={"kv_cache_dtype": "fp8"})
+        await eventually(lambda: prober.view.state is EndpointState.QUARANTINED)
+        assert prober.view.state_since > ready_since
+        assert "fp8" in prober.view.reason
 
 
 async def test_a_mismatch_is_let_go_when_the_runtime_was_restarted_right(runtime, eventually):

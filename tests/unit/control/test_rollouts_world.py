@@ -2,16 +2,28 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from gateway.control.endpoints import EndpointView
 from gateway.control.reload import ReloadReport, ReloadResult
 from gateway.control.rollouts_world import Edges, World
 from gateway.model.enums import EndpointState
 from gateway.model.messages import Stats
+from gateway.runtimes.attestation import Confidence
+from gateway.runtimes.compare import Mismatch, Verdict
 from tests.unit.control.rollout_rig import rollout_policy
+
+FOUND = Mismatch("weights", "int4", "bf16", Confidence.REPORTED, "policy says int4, the runtime reports bf16")
 
 
 def view(pool: str, state: EndpointState) -> EndpointView:
-    return EndpointView(pool, f"{pool}/0", "http://x", "vllm", True, health=state, reason="precision")
+    known = EndpointView(pool, f"{pool}/0", "http://x", "vllm", enforce=True)
+    if state is EndpointState.QUARANTINED:
+        known = replace(known, health=EndpointState.READY, verdict=Verdict.MISMATCH, mismatches=(FOUND,))
+    else:
+        known = replace(known, health=state)
+    assert known.state is state
+    return known
 
 
 def test_a_pool_is_ready_once_an_endpoint_is_probed_and_serves() -> None:
@@ -41,7 +53,9 @@ def test_edges_are_told_once_each_way() -> None:
     assert list(edges.news(1.0)) == []
     reports[0] = ReloadReport(ReloadResult.REJECTED, 1.0, "broken", ())
     views[0] = view("a", EndpointState.QUARANTINED)
-    assert [(one.event, one.resolved) for one in edges.news(2.0)] == [("quarantine", False), ("reload_failed", False)]
+    news = list(edges.news(2.0))
+    assert [(one.event, one.resolved) for one in news] == [("quarantine", False), ("reload_failed", False)]
+    assert FOUND.reason in news[0].summary
     assert list(edges.news(3.0)) == []
     reports[0] = ReloadReport(ReloadResult.APPLIED, 4.0, "fine", ())
     views.clear()
