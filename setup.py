@@ -29,7 +29,7 @@ EVERY_REQUEST = (
         for name in (
             *("admission", "answers", "attempt", "board", "collected", "conversations", "deciding", "exchange"),
             *("fleet", "forward", "front", "identity", "kinds", "known", "outcomes", "pipeline", "quota", "relay"),
-            *("sizing", "starts"),
+            *("sizing", "starts", "trials"),
         )
     ),
     *(f"gateway/model/{name}.py" for name in ("decision", "enums", "facts", "table")),

@@ -27,6 +27,11 @@ class Breaker:
         """Whether the endpoint is out at this moment."""
         return now < self._until
 
+    @property
+    def failing(self) -> bool:
+        """Whether it was ejected and has not answered since, also once the time is over."""
+        return self._ejections > 0
+
     def success(self) -> None:
         """An answer of the 2xx class arrived whole."""
         self._failures = 0

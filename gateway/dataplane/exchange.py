@@ -106,6 +106,7 @@ class Exchange(Due):
         "strips_usage",
         "tenant_row",
         "trace_id",
+        "trial",
         "tried",
         "usage",
         "wall_at",
@@ -165,6 +166,7 @@ class Exchange(Due):
         self.extra_fields = b""
         self.pool_fields: bytes | None = None
         self.strips_usage = False
+        self.trial = False  # its attempt is at a candidate that is ejected, for the evidence
         self.finished = False
 
     # wire.server.Work

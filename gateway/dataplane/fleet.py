@@ -21,6 +21,7 @@ from gateway.wire.pool import ConnectionPool
 
 OFFERED: Final = frozenset({EndpointState.READY, EndpointState.UNKNOWN})
 _QUARANTINED: Final = EndpointState.QUARANTINED
+_LOADING: Final = EndpointState.LOADING
 
 
 class EndpointView:
@@ -137,6 +138,14 @@ class PoolView:
             index
             for index, view in enumerate(self.endpoints)
             if view.reported is not _QUARANTINED and view not in tried
+        ]
+
+    def failing(self) -> list[int]:
+        """Indexes of endpoints that were ejected, have not served since, and do not say that they are loading."""
+        return [
+            index
+            for index, view in enumerate(self.endpoints)
+            if view.breaker.failing and view.reported is not _QUARANTINED and view.reported is not _LOADING
         ]
 
     def pick(self, allowed: list[int], conversation: bytes, now: float, rand: Callable[[], float]) -> EndpointView:

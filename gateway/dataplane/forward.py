@@ -20,6 +20,7 @@ from gateway.dataplane.fleet import EndpointView, PoolView
 from gateway.dataplane.outcomes import Tried
 from gateway.dataplane.relay import Relay
 from gateway.dataplane.starts import StartCounts
+from gateway.dataplane.trials import Trials
 from gateway.errors import ApiError, error_body
 from gateway.model.enums import Api, Failure, Result
 from gateway.model.table import Pool
@@ -47,6 +48,7 @@ class Forwarder:
         self.on_release: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exchange, Exception], None] = lambda _exchange, _error: None
         self.starts = StartCounts()
+        self.trials = Trials()
         self.budget = RetryBudget(0.2)
 
     def launch(self, exchange: Exchange) -> bool:
@@ -58,6 +60,10 @@ class Forwarder:
                 return False
             self._unserved(exchange)
             return True
+        tried = self.trials.take(exchange, pool, now)
+        if tried is not None:
+            exchange.trial = True
+            pool, view = tried, tried.pick(tried.failing(), exchange.conversation, now, self._rand)
         if not exchange.admitted_at:
             exchange.admitted_at = now
             if not exchange.mirrored:
@@ -100,13 +106,13 @@ class Forwarder:
 
     def succeeded(self, attempt: Attempt) -> None:
         """A whole answer of the 2xx class (or 3xx) came."""
-        if not attempt.exchange.mirrored:
+        if _moves_breaker(attempt.exchange):
             attempt.view.breaker.success()
         self._note(attempt, "", keep=True)
 
     def record(self, attempt: Attempt, failure: Failure) -> None:
         """An attempt that had reached the client failed: count it; nothing else can be tried."""
-        if MEANINGS[failure].blame and not attempt.exchange.mirrored:
+        if MEANINGS[failure].blame and _moves_breaker(attempt.exchange):
             attempt.view.breaker.failure(self.clock())
         attempt.exchange.failure = failure.value
         self._note(attempt, failure.value, keep=failure is Failure.ERROR_EVENT)
@@ -124,17 +130,18 @@ class Forwarder:
         assert isinstance(relay, Relay)  # noqa: S101 - the only kind of attempt
         exchange, meaning = relay.exchange, MEANINGS[failure]
         now = self.clock()
-        if meaning.blame and not exchange.mirrored:
+        if meaning.blame and _moves_breaker(exchange):
             relay.view.breaker.failure(now)
         clean = relay.connection is not None and relay.connection.reusable
         self._note(relay, failure.value, keep=clean)
         exchange.relay = None
         exchange.failure = failure.value
+        trial, exchange.trial = exchange.trial, False
         if (
             meaning.again
             and len(exchange.attempts) < exchange.attempts_most
             and self._target(exchange, now)[0] is not None
-            and self.budget.allow(now, exchange.admitted_at)
+            and (trial or self.budget.allow(now, exchange.admitted_at))
         ):
             try:
                 self.launch(exchange)
@@ -223,6 +230,11 @@ class Forwarder:
                 decision.rule if decision is not None else "",
             ),
         )
+
+
+def _moves_breaker(exchange: Exchange) -> bool:
+    """Whether the attempt tells whom to offer requests: not where it was made for the sake of evidence alone."""
+    return not exchange.mirrored and not exchange.trial
 
 
 def _request(exchange: Exchange, pool: PoolView, view: EndpointView) -> tuple[bytes, bytes]:
