@@ -59,8 +59,12 @@ def _add(whole: Tree, tree: Tree) -> list[PolicyError]:
             whole.data[section] = [*present, *value]
         elif section in PARTS and isinstance(present, dict) and isinstance(value, dict):
             findings += _unite(whole, tree, section, present, value)
-        elif section not in SHARED or value != present:
+        elif section not in SHARED:
             findings.append(_twice(whole, tree, (section,)))
+        elif value != present:
+            first = whole.place((section,))
+            message = f"{section} is {value!r} here, and {present!r} in {first.file}"
+            findings.append(tree.place((section,)).finding(message, "write version: 1 in all of them"))
     return findings
 
 

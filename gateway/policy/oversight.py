@@ -7,11 +7,13 @@ comes into force.
 """
 
 import hashlib
+from collections.abc import Callable
 
 from gateway.errors import PolicyError, PolicyRejectedError
 from gateway.model.proving import Operator, Oversight, Samples, Webhook
 from gateway.policy.compile import DOCUMENT, parse_document
 from gateway.policy.schema import Policy
+from gateway.policy.schema.urls import database_fault, webhook_fault
 from gateway.policy.secret import Secret, SecretError
 
 
@@ -20,7 +22,7 @@ def compile_oversight(document: bytes, secret: Secret) -> Oversight:
     policy = parse_document(document)
     reader = _Reader(secret)
     found = Oversight(
-        database=reader.value(policy.records.url, "records.url"),
+        database=reader.address(policy.records.url, "records.url", database_fault),
         retention_s=policy.records.retention,
         samples=_samples(policy, reader),
         webhooks=tuple(_webhooks(policy, reader)),
@@ -47,8 +49,19 @@ class _Reader:
         try:
             return self._secret(written)
         except SecretError as error:
-            self.findings.append(PolicyError(DOCUMENT, 1, 1, f"{where}: {error}", "set it where the gateway runs"))
+            self.refuse(where, str(error), "set it where the gateway runs")
             return None
+
+    def address(self, written: str | None, where: str, fault: Callable[[str], str]) -> str | None:
+        """As ``value``, of an address that can be used: one that cannot would be missed only when it is needed."""
+        found = self.value(written, where)
+        if found is not None and (why := fault(found)):
+            self.refuse(where, f"{written}: {why}", "correct what it holds where the gateway runs")
+        return found
+
+    def refuse(self, where: str, message: str, mend: str) -> None:
+        """A finding at a dotted path of the policy."""
+        self.findings.append(PolicyError(DOCUMENT, 1, 1, f"{where}: {message}", mend))
 
 
 def _samples(policy: Policy, reader: _Reader) -> Samples:
@@ -66,7 +79,7 @@ def _samples(policy: Policy, reader: _Reader) -> Samples:
 def _webhooks(policy: Policy, reader: _Reader) -> list[Webhook]:
     found = []
     for index, webhook in enumerate(policy.notify):
-        url = reader.value(webhook.url, f"notify[{index}].url")
+        url = reader.address(webhook.url, f"notify[{index}].url", webhook_fault)
         secret = reader.value(webhook.secret, f"notify[{index}].secret")
         events = frozenset(webhook.events)
         found.append(Webhook(webhook.name, url or "", webhook.style, events, secret, webhook.timeout))
@@ -74,12 +87,18 @@ def _webhooks(policy: Policy, reader: _Reader) -> list[Webhook]:
 
 
 def _operators(policy: Policy, reader: _Reader) -> list[Operator]:
-    found = []
+    found: list[Operator] = []
+    holders: dict[bytes, str] = {}
     for index, operator in enumerate(policy.operators):
-        token = operator.token
+        token, where = operator.token, f"operators[{index}].token"
         if token.startswith("sha256:"):
             digest = bytes.fromhex(token.removeprefix("sha256:"))
         else:
-            digest = hashlib.sha256((reader.value(token, f"operators[{index}].token") or "").encode()).digest()
+            value = reader.value(token, where)
+            if value is None:
+                continue
+            digest = hashlib.sha256(value.encode()).digest()
+        if (holder := holders.setdefault(digest, operator.name)) != operator.name:
+            reader.refuse(where, f"operator {holder} has the same token", "give each person their own")
         found.append(Operator(operator.name, digest, operator.role))
     return found

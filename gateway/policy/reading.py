@@ -14,6 +14,7 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined]  # libyaml parser, 
 from gateway.errors import PolicyError
 from gateway.policy.broken import told
 from gateway.policy.document import SourceFile
+from gateway.policy.numbers import written
 from gateway.policy.tree import Path, Place, Tree
 
 NODES_MOST = 100_000
@@ -125,9 +126,9 @@ class _Reader:
                 return text.lower() == "true"
             if kind == "int":
                 base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-                return int(text if base == 10 else text[2:], base)
+                return written(int(text if base == 10 else text[2:], base), text)
             if kind == "float":
-                return float(text)
+                return written(float(text), text)
         except ValueError:
             self._findings.append(place.finding(f"not a number: {text[:40]!r}", "put it in quotes"))
             return None

@@ -279,5 +279,10 @@ class _Checker:
                 self._say(("rollouts", index, "promote", "approvals"), message, mend, "warning")
         self._unique("notify", [webhook.name for webhook in self.policy.notify])
         self._unique("operators", [operator.name for operator in self.policy.operators])
+        holders: dict[str, str] = {}
+        for index, operator in enumerate(self.policy.operators):
+            if (holder := holders.setdefault(operator.token, operator.name)) != operator.name:
+                message = f"operator {holder!r} has this token too"
+                self._say(("operators", index, "token"), message, "give each person their own: roles hang on it")
         for tenant in self.policy.records.samples.tenants:
             self._known(("records", "samples", "tenants", tenant), tenant, self._tenants, "tenant")

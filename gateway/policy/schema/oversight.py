@@ -2,22 +2,19 @@
 
 # ruff: noqa: RUF012 - pydantic copies mutable defaults for every instance
 
-import re
 from typing import Annotated
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gateway.policy.schema.pattern import Pattern
+from gateway.policy.schema.secrets import KeyReference, SecretReference
+from gateway.policy.schema.urls import DatabaseUrl, WebhookUrl
 from gateway.policy.schema.values import (
     Among,
     Count,
-    Duration,
-    KeyReference,
     Many,
     Name,
     PositiveDuration,
-    SecretReference,
     Share,
     Size,
     Strict,
@@ -26,7 +23,6 @@ from gateway.policy.schema.values import (
 )
 
 EVENTS = ("rollback", "promotion", "hold", "approval_needed", "incident", "reload_failed", "quarantine")
-_REFERENCE = re.compile(r"(?:env|file):.+")
 
 
 def _keep(value: object) -> str | float:
@@ -35,36 +31,6 @@ def _keep(value: object) -> str | float:
     if value is False:
         return "off"
     return read_share(value)
-
-
-def _database(value: str) -> str:
-    if _REFERENCE.fullmatch(value):
-        return value
-    scheme, separator, _ = value.partition("://")
-    if not separator or scheme.split("+")[0] not in ("sqlite", "postgresql"):
-        refuse("a database URL begins with sqlite:/// or postgresql://", "or refer to it as env:NAME")
-    try:
-        password = urlsplit(value).password
-    except ValueError:
-        refuse("not a database URL")
-    if password is not None:
-        refuse("a secret is never written into a policy", "keep the whole URL outside and refer to it as env:NAME")
-    return value
-
-
-def _webhook(value: str) -> str:
-    if _REFERENCE.fullmatch(value):
-        return value
-    try:
-        url = urlsplit(value)
-        credentials = url.username is not None or url.password is not None
-    except ValueError:
-        refuse("not a URL")
-    if url.scheme not in ("http", "https") or not url.hostname:
-        refuse("a webhook is an http or https URL, or a reference env:NAME")
-    if credentials:
-        refuse("a secret is never written into a policy", "keep the whole URL outside and refer to it as env:NAME")
-    return value
 
 
 Keep = Annotated[
@@ -118,7 +84,7 @@ class Samples(Strict):
 class Records(Strict):
     """One row per request, without text."""
 
-    url: Annotated[str, AfterValidator(_database)] | None = None
+    url: DatabaseUrl | None = None
     retention: PositiveDuration = 7_776_000.0
     samples: Samples = Samples()
 
@@ -127,11 +93,11 @@ class Webhook(Strict):
     """Who is told, how, and of what."""
 
     name: Name
-    url: Annotated[str, AfterValidator(_webhook)]
+    url: WebhookUrl
     style: Annotated[str, Among(("generic", "slack", "alertmanager"))] = "generic"
     events: Many[Annotated[str, Among(EVENTS)]] = list(EVENTS)
     secret: SecretReference | None = Field(default=None, description="signs the body")
-    timeout: Duration = 5.0
+    timeout: PositiveDuration = 5.0
 
 
 class Operator(Strict):

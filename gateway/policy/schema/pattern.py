@@ -20,16 +20,21 @@ def quiet_options() -> re2.Options:
     return options
 
 
+_NOTHING_IN_COMMON = ("", "\x01")
+
+
 def _pattern(value: str) -> str:
     if len(value) > 2000:
         refuse("the pattern is longer than 2000 characters", "split it into several")
     try:
-        re2.compile(value, quiet_options())
+        compiled = re2.compile(value, quiet_options())
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error.args[0])
         refuse(f"not a valid RE2 pattern: {reason}", "RE2 has no look-around and no back-references")
     except UnicodeError:
         refuse("the pattern is not valid text")
+    if all(compiled.search(text) for text in _NOTHING_IN_COMMON):
+        refuse("the pattern matches every text", "write what must be in the text; .+ is any text but none")
     return value
 
 

@@ -2,9 +2,11 @@
 
 import math
 import re
+from itertools import pairwise
 from typing import Annotated
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -30,7 +32,9 @@ from gateway.policy.schema.values import (
     Ratio,
     ServedName,
     Share,
+    StageShare,
     Strict,
+    TrafficShare,
     Word,
     did_you_mean,
     read_duration,
@@ -117,7 +121,7 @@ class Stage(Strict):
     """One step of a rollout: a share of mirrored traffic, or a share of live traffic."""
 
     shadow: PositiveShare | None = None
-    weight: PositiveShare | None = None
+    weight: StageShare | None = None
     at_least: AtLeast = AtLeast()
     at_most: AtMost = AtMost()
 
@@ -147,6 +151,12 @@ class Reentry(Strict):
     most: Count = Field(default=1, description="times in a row, for the same deployment record")
 
 
+def _at_most_half(control: float) -> float:
+    if control > 0.5:
+        refuse("more than half would stay on the baseline after 100%", "end with a smaller weight if that is meant")
+    return control
+
+
 class Rollout(Strict):
     """Takes a candidate through stages, bucket by bucket, and back."""
 
@@ -158,7 +168,9 @@ class Rollout(Strict):
     stages: list[Stage] = Field(min_length=1)
     promote: Promote = Promote()
     guards: Many[Name]
-    control: Share = Field(default=0.02, description="share that stays on the baseline after 100%, to compare with")
+    control: Annotated[TrafficShare, AfterValidator(_at_most_half)] = Field(
+        default=0.02, description="share that stays on the baseline after 100%, to compare with"
+    )
     reentry: Reentry | None = None
 
     @model_validator(mode="after")
@@ -166,8 +178,10 @@ class Rollout(Strict):
         weights = [stage.weight for stage in self.stages if stage.weight is not None]
         if any(stage.shadow is not None for stage in self.stages[len(self.stages) - len(weights) :]):
             refuse("shadow stages come before the stages with a weight")
-        if weights != sorted(set(weights)):
-            refuse("the weights of the stages must rise")
+        for before, after in pairwise(weights):
+            if after <= before:
+                message = f"the weights of the stages must rise, and {after * 100:g}% follows {before * 100:g}%"
+                refuse(message, "every stage gives the candidate more than the one before")
         return self
 
 

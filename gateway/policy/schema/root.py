@@ -4,19 +4,26 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool
 
 from gateway.policy.schema.oversight import Evidence, Operator, Records, Webhook
 from gateway.policy.schema.proving import Guards, Rollout, Shadow
 from gateway.policy.schema.rules import Classify, Constraint, Route
 from gateway.policy.schema.serving import Gateway, Model, Pool, Tenant
-from gateway.policy.schema.values import Name, ServedName, Strict
+from gateway.policy.schema.values import Name, ServedName, Strict, refuse
+
+
+def _version(value: object) -> object:
+    """``true`` and ``1.0`` are equal to 1, and mean something else."""
+    if type(value) is not int or value != 1:
+        refuse("1 expected: there is no other version of the policy language", "write version: 1, without quotes")
+    return value
 
 
 class Policy(Strict):
     """A complete, well-formed policy. That its names and rules make sense together is checked elsewhere."""
 
-    version: Literal[1]
+    version: Annotated[Literal[1], BeforeValidator(_version)]
     standalone: StrictBool = Field(
         default=False, description="complete by itself: not merged when its folder is loaded"
     )

@@ -18,6 +18,7 @@ from gateway.policy.schema.values import (
     OrSingle,
     Presence,
     ServedName,
+    SomeKeys,
     Strict,
     Tokens,
     Word,
@@ -73,14 +74,14 @@ CountRange = Range[Annotated[int, Field(ge=0)]]
 FloatRange = Range[Annotated[float, Field(ge=0, allow_inf_nan=False)]]
 
 
-class Tools(Strict):
+class Tools(SomeKeys):
     """How a request uses tools, and the highest privilege among those it declares."""
 
     use: Many[ToolUseWord] | None = None
     privilege: Many[PrivilegeWord] | None = None
 
 
-class Sampling(Strict):
+class Sampling(SomeKeys):
     """Sampling settings. A temperature or top_p that is not given counts as 1, an n as 1."""
 
     seed: Presence | None = None
@@ -128,7 +129,7 @@ class When(Strict):
     stream: StrictBool | None = None
     images: Presence | None = None
     not_: Annotated[
-        Annotated[list["When"], OrSingle()] | None,
+        Annotated[list["When"], Field(min_length=1), OrSingle()] | None,
         BeforeValidator(_list_of_conditions),
         Field(alias="not", description="conditions that must not hold"),
     ] = None
@@ -140,14 +141,14 @@ class When(Strict):
         return self
 
 
-class Capabilities(Strict):
+class Capabilities(SomeKeys):
     """Bounds of a CUDA compute capability."""
 
     gte: Capability | None = None
     lt: Capability | None = None
 
 
-class PoolTraits(Strict):
+class PoolTraits(SomeKeys):
     """Traits of a pool that a constraint can ask for or forbid."""
 
     pool: Many[Name] | None = None
@@ -161,13 +162,7 @@ class PoolTraits(Strict):
     gpu: Many[Text] | None = None
     device: Device | None = None
     compute_capability: Capabilities | None = None
-    labels: dict[Name, Many[RecordValue]] | None = None
-
-    @model_validator(mode="after")
-    def _some(self) -> "PoolTraits":
-        if not self.model_fields_set:
-            refuse("nothing is named here", "name at least one trait of a pool")
-        return self
+    labels: Annotated[dict[Name, Many[RecordValue]], Field(min_length=1)] | None = None
 
 
 class Unless(Strict):
@@ -232,7 +227,7 @@ class ToolNames(Strict):
 class Buckets(Strict):
     """The labels under which quality and latency are kept."""
 
-    by: Annotated[list[Annotated[str, Among(BUCKET_FIELDS)]], Field(min_length=1)] = [
+    by: Many[Annotated[str, Among(BUCKET_FIELDS)]] = [
         "model",
         "length",
         "task",

@@ -4,23 +4,23 @@
 
 import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, field_validator, model_validator
 
-from gateway.core.openai.paths import PATHS
+from gateway.policy.numbers import as_written
+from gateway.policy.schema.secrets import KeyReference, SecretReference
+from gateway.policy.schema.urls import EndpointUrl, Origin
 from gateway.policy.schema.values import (
     Among,
     Count,
     CountFromZero,
+    Distinct,
     Duration,
-    KeyReference,
     Many,
     Name,
     OrAlso,
     PositiveDuration,
     Rate,
-    SecretReference,
     ServedName,
     Share,
     Size,
@@ -30,7 +30,6 @@ from gateway.policy.schema.values import (
     refuse,
 )
 
-ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 FORMATS = (
     *("bf16", "fp16", "fp32", "tf32"),
     *("fp8", "fp8_e4m3", "fp8_e5m2", "mxfp8", "fp6", "mxfp6", "fp4", "nvfp4", "mxfp4", "nf4"),
@@ -50,36 +49,6 @@ def _format(value: str) -> str:
     return refuse(f"{value!r} is no number format", f"one of {', '.join(FORMATS)}, or a GGUF type such as q8_0, q4_k_m")
 
 
-def _endpoint(value: str) -> str:
-    try:
-        url = urlsplit(value)
-        port = url.port
-    except ValueError as error:
-        refuse(f"not a URL: {error}", "write it as http://host:port")
-    if url.scheme not in ("http", "https") or not url.hostname:
-        refuse("an endpoint is an http or https URL with a host", "write it as http://host:port")
-    if url.username is not None or url.password is not None:
-        refuse("an endpoint carries no credentials", "use the pool's api_key: env:NAME")
-    if url.query or url.fragment or re.search(r"[\x00-\x20\x7f-\U0010ffff]", value):
-        refuse("an endpoint is a base URL in plain ASCII, without query, fragment or spaces")
-    if port == 0:
-        refuse("port 0 is no address")
-    path = url.path.rstrip("/")
-    served = next((api for api in PATHS if path.endswith(api)), "")
-    if served.startswith("/v1/"):  # others may well be the path of a base URL
-        refuse("an endpoint is a base URL; the path of the request is added to it", f"leave {served} out")
-    return f"{url.scheme}://{url.netloc}{path.removesuffix('/v1')}"
-
-
-def _origin(value: str) -> str:
-    if not ORIGIN.fullmatch(value):
-        refuse(
-            "an origin is what a browser sends: scheme and host in lower case, a port, and no path",
-            "write it as https://app.example, or '*' for any",
-        )
-    return value
-
-
 def _capability(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{float(value):.1f}"
@@ -91,10 +60,9 @@ def _capability(value: object) -> object:
 Runtime = Annotated[str, Among(RUNTIMES)]
 Device = Annotated[str, Among(("gpu", "cpu"))]
 Format = Annotated[str, AfterValidator(_format)]
-EndpointUrl = Annotated[str, AfterValidator(_endpoint)]
 Capability = Annotated[str, BeforeValidator(_capability)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
-RecordValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
+RecordValue = Annotated[str, BeforeValidator(as_written)]
 
 
 class Tokenizer(Strict):
@@ -250,7 +218,7 @@ class Queue(Strict):
 
     wait: Duration = 5.0
     most: CountFromZero = 1000
-    tiers: list[Word] = Field(
+    tiers: Distinct[Word] = Field(
         default=[], description="most important first: they wait in front, and a full queue refuses the last ones"
     )
 
@@ -264,5 +232,5 @@ class Gateway(Strict):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     retry_budget: Share = 0.2
     response_headers: StrictBool = True
-    cors_origins: list[Annotated[Text, AfterValidator(_origin)]] = []
+    cors_origins: list[Origin] = []
     access_log: StrictBool = True

@@ -1,4 +1,4 @@
-"""How people write numbers, durations, shares, names and secrets, and the one normal form each of them has.
+"""How people write numbers, durations, shares and names, and the one normal form each of them has.
 
 Every parser accepts its own normal form again, so a dumped policy reads back as itself. Errors say what was expected
 and never repeat a value that could be a secret. Pure; called by pydantic.
@@ -6,7 +6,7 @@ and never repeat a value that could be a secret. Pure; called by pydantic.
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -42,8 +43,6 @@ _BYTES = {
     "mib": 1024**2,
     "gib": 1024**3,
 }
-_SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\x00-\x1f]+")
-_DIGEST = re.compile(r"sha256:[0-9a-fA-F]{64}")
 _MOST = 2**53
 
 
@@ -63,6 +62,16 @@ class Strict(BaseModel):
         if value is None and not cls.null_means_none and type(None) in get_args(field.annotation):
             refuse("there is nothing here", "give it a value, or leave the key out")
         return value
+
+
+class SomeKeys(Strict):
+    """Base of what asks for something: without a key it would ask for nothing, and that in silence."""
+
+    @model_validator(mode="after")
+    def _some_keys(self) -> Self:
+        if not self.model_fields_set:
+            refuse("nothing is named here", f"name at least one of {', '.join(type(self).model_fields)}")
+        return self
 
 
 def refuse(message: str, mend: str = "") -> NoReturn:
@@ -92,13 +101,15 @@ def _parsed(value: object, units: dict[str, int], expected: str) -> float:
     return number
 
 
-def _whole(units: dict[str, int], expected: str, least: int) -> Callable[[object], int]:
+def _whole(units: dict[str, int], expected: str, least: int, likely: str = "") -> Callable[[object], int]:
+    """``likely``: the unit that was forgotten where a number is below ``least``."""
+
     def parse(value: object) -> int:
         number = _parsed(value, units, expected)
         if number != int(number):
             refuse(f"{expected} expected, without a fraction")
         if number < least:
-            refuse(f"{expected} expected, at least {least}")
+            refuse(f"{expected} expected, at least {least}", f"did you mean {number:g}{likely}?" if likely else "")
         return int(number)
 
     return parse
@@ -146,7 +157,8 @@ def read_share(value: object) -> float:
             refuse(f"{expected} expected")
         number = float(match[1]) / (100.0 if match[2] else 1.0)
     if not 0 <= number <= 1:
-        refuse("a share lies between 0% and 100%")
+        bare = isinstance(value, str) and "%" not in value and number <= 100
+        refuse("a share lies between 0% and 100%", f"did you mean {number:g}%?" if bare else "")
     return round(number, 12)
 
 
@@ -156,33 +168,30 @@ def _positive(number: float) -> float:
     return number
 
 
+def _of_traffic(share: float) -> float:
+    """Traffic is dealt out in steps of 0.01%: a smaller share would be none, and said to nobody."""
+    if 0 < share < 0.0001:
+        refuse("traffic is shared in steps of 0.01%, and this is less", "write at least 0.01%")
+    return share
+
+
 def _one_or_many(value: object) -> object:
     """A single word stands for a list of one."""
-    return [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+    return [value] if isinstance(value, str | int | float) else value
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    if not values:
-        refuse("the list is empty", "leave the key out, or name at least one")
-    if len({str(value) for value in values}) != len(values):
-        refuse("the list names something twice")
+    said = [str(value) for value in values]
+    for value in said:
+        if said.count(value) > 1:
+            refuse(f"the list names {value!r} twice", "name each once")
     return values
 
 
-def _reference(value: object) -> str:
-    if isinstance(value, str) and _SECRET.fullmatch(value):
-        return value
-    refuse("a secret is never written into a policy", "refer to it as env:NAME or file:PATH")
-
-
-def _key_reference(value: object) -> str:
-    if isinstance(value, str) and _DIGEST.fullmatch(value):
-        return value.lower()
-    if isinstance(value, str) and _SECRET.fullmatch(value):
-        return value
-    refuse(
-        "an API key is never written into a policy", "refer to it as env:NAME, file:PATH, or sha256:<hex of the key>"
-    )
+def _not_empty(values: list[Any]) -> list[Any]:
+    if not values:
+        refuse("the list is empty", "leave the key out, or name at least one")
+    return values
 
 
 def _named(pattern: str, kind: str, rule: str) -> Callable[[str], str]:
@@ -206,9 +215,8 @@ _COUNT = "a count: 600, 6k (k = 1000), 4e6"
 Tokens = Annotated[int, BeforeValidator(_whole(_BINARY, _TOKENS, 0)), _schema(_TOKENS, "integer", "string")]
 Count = Annotated[int, BeforeValidator(_whole(_DECIMAL, _COUNT, 1)), _schema(_COUNT, "integer", "string")]
 CountFromZero = Annotated[int, BeforeValidator(_whole(_DECIMAL, _COUNT, 0)), _schema(_COUNT, "integer", "string")]
-Size = Annotated[
-    int, BeforeValidator(_whole(_BYTES, "bytes: 64k, 32MiB", 1)), _schema("bytes: 64k, 32MiB", "integer", "string")
-]
+_SIZE = "bytes: 64k, 32MiB"
+Size = Annotated[int, BeforeValidator(_whole(_BYTES, _SIZE, 1024, "MiB")), _schema(_SIZE, "integer", "string")]
 Rate = Annotated[float, BeforeValidator(_rate), _schema("a rate: 600, 6k, 4e6", "number", "string")]
 Duration = Annotated[
     float, BeforeValidator(read_duration), _schema("a duration: 500ms, 2s, 5m, 24h, 7d", "number", "string")
@@ -216,15 +224,9 @@ Duration = Annotated[
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 Share = Annotated[float, BeforeValidator(read_share), _schema("a share: 5% or 0.05", "number", "string")]
 PositiveShare = Annotated[Share, AfterValidator(_positive)]
+TrafficShare = Annotated[Share, AfterValidator(_of_traffic)]
+StageShare = Annotated[TrafficShare, AfterValidator(_positive)]
 Ratio = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
-SecretReference = Annotated[
-    str, BeforeValidator(_reference), _schema("env:NAME or file:PATH", "string", pattern="^(env|file):.+$")
-]
-KeyReference = Annotated[
-    str,
-    BeforeValidator(_key_reference),
-    _schema("env:NAME, file:PATH or sha256:<hex>", "string", pattern="^(env|file|sha256):.+$"),
-]
 
 _NAME_RULE = "letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
 _WORD_RULE = "lower-case letters, digits, '_' and '-', at most 40, the first a letter"
@@ -279,7 +281,10 @@ class OrAlso:
 
 
 T = TypeVar("T")
-Many = Annotated[list[T], BeforeValidator(_one_or_many), AfterValidator(_distinct), OrSingle()]
+Many = Annotated[
+    list[T], BeforeValidator(_one_or_many), AfterValidator(_not_empty), AfterValidator(_distinct), OrSingle()
+]
+Distinct = Annotated[list[T], AfterValidator(_distinct)]
 
 
 def as_presence(value: object) -> object:

@@ -55,6 +55,27 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
     ("change", "said"),
     [
         (lambda d: d.update(pools=[]), "pools: a mapping expected"),
+        (lambda d: d.update(version=True), "version: 1 expected"),
+        (lambda d: d.update(version=1.0), "version: 1 expected"),
+        (lambda d: d["constraints"][0].update(when={"tools": {}}), "when.tools: nothing is named here"),
+        (lambda d: d["constraints"][0].update(when={"sampling": {}}), "when.sampling: nothing is named here"),
+        (lambda d: d["constraints"][0].update(when={"not": []}), "when.not: must not be empty"),
+        (lambda d: d["constraints"][0].update(require={}), "require: nothing is named here"),
+        (lambda d: d["constraints"][0].update(require={"labels": {}}), "require.labels: must not be empty"),
+        (
+            lambda d: d["constraints"][0].update(forbid={"compute_capability": {}}),
+            "forbid.compute_capability: nothing is named here",
+        ),
+        (lambda d: d["classify"].update(buckets={"by": ["model", "model"]}), "by: the list names 'model' twice"),
+        (lambda d: d.update(gateway={"queue": {"tiers": ["free", "free"]}}), "tiers: the list names 'free' twice"),
+        (
+            lambda d: d.update(rollouts=[{**SHORT_STAGE, "stages": [{"weight": "5%"}], "control": "60%"}]),
+            "more than half would stay",
+        ),
+        (
+            lambda d: d.update(rollouts=[{**SHORT_STAGE, "stages": [{"weight": "50%"}, {"weight": "25%"}]}]),
+            "must rise, and 25% follows 50%",
+        ),
         (lambda d: d.update(routes={}), "routes: a list expected"),
         (lambda d: d.update(routes=[]), "routes: must not be empty"),
         (lambda d: d.update(version=2), "version: 1 expected"),
@@ -90,7 +111,7 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
         (lambda d: d["classify"]["tasks"].append({"task": "x", "text": "(?=a)"}), "not a valid RE2 pattern"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["ftp://x"]), "http or https URL"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://u:secret@x"]), "carries no credentials"),
-        (lambda d: d["pools"]["fp8"].update(endpoints=["http://x:99999"]), "not a URL"),
+        (lambda d: d["pools"]["fp8"].update(endpoints=["http://x:99999"]), "from 1 to 65535"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://x?a=1"]), "without query"),
         (lambda d: d["pools"]["fp8"].update(endpoints=["http://x", "http://x/v1/"]), "lists an endpoint twice"),
         (

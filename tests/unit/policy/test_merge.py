@@ -49,7 +49,7 @@ def test_every_file_says_its_version(policies: Any) -> None:
     found = policies.refused(a=yaml.safe_dump(policies.data()), b="apiVersion: v1\n")
     assert "does not say which policy language" in found[0].message
     found = policies.refused(a=yaml.safe_dump(policies.data()), b="version: 2\nrollouts: []\n")
-    assert found[0].message == "version is defined twice"
+    assert (found[0].file, found[0].message) == ("b.yaml", "version is 2 here, and 1 in a.yaml")
 
 
 def test_standalone_files_stay_out_of_the_folder(policies: Any) -> None:

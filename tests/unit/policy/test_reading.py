@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.policy import reading as module
 from gateway.policy.document import SourceFile
+from gateway.policy.numbers import as_written
 from gateway.policy.reading import read_tree
 from gateway.policy.tree import Tree, dotted
 
@@ -29,6 +30,13 @@ def test_only_true_and_false_are_truth_values() -> None:
     text = "{a: off, b: no, c: 2026-01-01, d: 12:30, e: true, f: ~, g: 4e6, h: 1.5, i: 0x10, j: '5', k: -3, l: 1.2.3}"
     expected = [*("off", "no", "2026-01-01", "12:30"), True, None, 4e6, 1.5, 16, "5", -3, "1.2.3"]
     assert list(data(text).values()) == expected
+
+
+def test_a_number_is_as_written_where_text_is_wanted() -> None:
+    """A driver 580.10 is no 580.1, and a commit 12e4567 is not infinite."""
+    found = data("a: 580.10\nb: 12e4567\nc: 0123\nd: 5\n")
+    assert [as_written(value) for value in found.values()] == ["580.10", "12e4567", "0123", "5"]
+    assert found["c"] == 123
 
 
 def test_every_value_knows_its_place() -> None:

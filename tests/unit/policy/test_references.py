@@ -70,6 +70,10 @@ SHADOW = {"name": "mirror", "sample": "1%", "candidate": "fp8"}
         (lambda d: d.update(rollouts=[{**ROLLOUT, "buckets": {"stream": True}}]), "add stream to classify.buckets.by"),
         (lambda d: d.update(records={"samples": {"tenants": {"acne": "off"}}}), "no tenant 'acne'"),
         (lambda d: d.update(operators=[{"name": "o", "token": "env:A"}] * 2), "two operators have the name 'o'"),
+        (
+            lambda d: d.update(operators=[{"name": "o", "token": "env:A"}, {"name": "p", "token": "env:A"}]),
+            "operator 'o' has this token too",
+        ),
         (lambda d: d["classify"]["tools"].update(privileged=["^pay_"]), "'^pay_' is a tool's name with * and ? in it"),
         (lambda d: d["classify"]["tools"].update(grants={"payments": ["(a|b)"]}), "no regular expression"),
     ],

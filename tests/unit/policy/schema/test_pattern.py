@@ -21,6 +21,19 @@ def test_what_re2_cannot_do_is_refused_with_its_reason(written: str, said: str) 
         READ.validate_python(written)
 
 
+@pytest.mark.parametrize("written", ["", ".*", "a?", r"\d*", "(?i)", "^", "x|"])
+def test_what_matches_every_text_is_refused(written: str) -> None:
+    """Every request would have the task, every answer would be a refusal, every place would be redacted."""
+    with pytest.raises(ValidationError, match="matches every text"):
+        READ.validate_python(written)
+
+
+@pytest.mark.parametrize("written", ["^$", r"^\s*$", ".+", "(?s).", r"[^\x01]*x"])
+def test_what_misses_some_texts_is_taken(written: str) -> None:
+    """No text at all is a kind of text, and any text is another."""
+    assert READ.validate_python(written) == written
+
+
 @given(st.text(max_size=20))
 def test_what_is_accepted_compiles_into_a_set(written: str) -> None:
     """A policy that loads never fails later for a pattern."""
