@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import msgspec
-import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from gateway.cli.telling import print_json
 from gateway.core.decide import ADAPTER, CONTEXT_WINDOW
 from gateway.errors import PolicyError, PolicyRejectedError
 from gateway.policy.analysis import Report, Row, analyse
@@ -48,10 +48,8 @@ def run(path: Path, as_json: bool = False, out: TextIO | None = None) -> int:
         report = _report(loaded)
     except PolicyRejectedError as error:
         if as_json:
-            _print_json(
-                stream,
-                {"ok": False, "errors": _plain(error.findings, "error"), "warnings": _plain(error.findings, "warning")},
-            )
+            errors, warnings = _plain(error.findings, "error"), _plain(error.findings, "warning")
+            print_json({"ok": False, "errors": errors, "warnings": warnings}, stream)
         else:
             _print_findings(Console(file=stream, highlight=False, soft_wrap=True), error.findings)
         return REJECTED
@@ -62,7 +60,7 @@ def run(path: Path, as_json: bool = False, out: TextIO | None = None) -> int:
             "files": loaded.files,
             "warnings": _plain(loaded.warnings, "warning"),
         }
-        _print_json(stream, {**body, "report": msgspec.to_builtins(report)})
+        print_json({**body, "report": msgspec.to_builtins(report)}, stream)
     else:
         _print_report(Console(file=stream, highlight=False, width=None if stream.isatty() else 160), loaded, report)
     return GOOD
@@ -77,10 +75,6 @@ def _report(loaded: Loaded) -> Report | None:
 
 def _plain(findings: tuple[PolicyError, ...], severity: str) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(finding) for finding in findings if finding.severity == severity]
-
-
-def _print_json(stream: TextIO, body: dict[str, Any]) -> None:
-    stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def _print_findings(console: Console, findings: tuple[PolicyError, ...]) -> None:

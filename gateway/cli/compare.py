@@ -1,6 +1,6 @@
 """``quantgate compare``: two or three captured answers to one request, held against each other.
 
-Owns reading the files, the faults of files a person gave, and the printing. The comparison itself is
+Owns what an answer must be to be compared, and the printing. The comparison itself is
 ``core.comparison``, the same that shadow pairs and replays use. Exit status: 0 compared (whatever the result), 2 bad
 input.
 """
@@ -15,18 +15,16 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from gateway.cli.captured import ANSWER_MEND, REQUEST_MEND, BadInputError, bad, no_json, read_bytes, read_object
 from gateway.core.assemble import Answer, JsonProblemError, assemble, looks_like_stream, parse_envelope
-from gateway.core.assemble.exact_json import line_and_column
 from gateway.core.comparison import CAPS, WEIGHTS, Agreement, LegState, Part, Triple, Verdict, excess
 from gateway.core.comparison.explain import Difference, SideBySide, explain, side_by_side
 from gateway.core.comparison.parts import STRUCTURED_TEXT_WEIGHTS
 from gateway.core.quality import Asked, read_request
-from gateway.errors import PolicyError
 
 COMPARED, BAD_INPUT = 0, 2
 TASKS = ("chat", "code", "rag", "extraction", "tools")
 
-_ANSWER_MEND = "give the pool's answer as it came: a JSON body or the raw event stream"
 _CONTEXT_CHARS = 80
 _MOST_TEXT_CHARS = 4_000
 _WORDS = {
@@ -36,14 +34,6 @@ _WORDS = {
     Verdict.BOTH_FAILED: "both failed: an incident, not agreement",
     Verdict.UNSCORED: "could not be scored",
 }
-
-
-class BadInputError(Exception):
-    """A file that cannot be used; ``finding`` says where and how to mend it."""
-
-    def __init__(self, finding: PolicyError) -> None:
-        super().__init__(str(finding))
-        self.finding = finding
 
 
 def compare(
@@ -96,49 +86,27 @@ def run(
 
 
 def _read_request(path: Path) -> dict[str, Any]:
-    raw = _read_file(path)
-    try:
-        body = parse_envelope(raw, exact=True)
-    except JsonProblemError as problem:
-        raise _unreadable(path, raw, problem, "give the request body as the client sent it") from None
-    if not isinstance(body, dict):
-        raise _bad(path, 1, 1, "the request is JSON, but no object", 'a request body looks like {"model": …}')
+    body = read_object(path, REQUEST_MEND)
     if not {"messages", "input", "prompt"} & body.keys():
         mend = "is this an answer? the order is REQUEST BASELINE CANDIDATE [BASELINE2]" if "choices" in body else ""
-        raise _bad(path, 1, 1, "no messages, input or prompt in the request", mend or "give the request body")
+        raise bad(path, "no messages, input or prompt in the request", mend or REQUEST_MEND)
     return body
 
 
 def _read_answer(path: Path, request: dict[str, Any]) -> Answer:
-    raw = _read_file(path)
+    raw = read_bytes(path)
     answer = assemble(request, raw)
     if not looks_like_stream(raw) and raw.strip():
         try:
             parse_envelope(raw)
         except JsonProblemError as problem:
             if not problem.cut:  # a body that was cut off is a broken-off answer, which is data
-                raise _unreadable(path, raw, problem, _ANSWER_MEND) from None
+                raise no_json(path, raw, problem, ANSWER_MEND) from None
     if answer.problem and raw.strip() and not answer.broken_tail:
-        raise _bad(path, 1, 1, answer.problem, _ANSWER_MEND)
+        raise bad(path, answer.problem, ANSWER_MEND)
     if answer.streamed and not answer.choices and not answer.errors and answer.broken_events:
-        raise _bad(path, 1, 1, f"none of the stream's {answer.events} events can be read", _ANSWER_MEND)
+        raise bad(path, f"none of the stream's {answer.events} events can be read", ANSWER_MEND)
     return answer
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _bad(path, 1, 1, f"cannot be read: {error.strerror or error}", "check the path") from None
-
-
-def _unreadable(path: Path, raw: bytes, problem: JsonProblemError, mend: str) -> BadInputError:
-    line, column = line_and_column(raw.decode("utf-8-sig", "replace"), problem.position)
-    return _bad(path, line, column, f"no JSON: {problem.message}", mend)
-
-
-def _bad(path: Path, line: int, column: int, message: str, mend: str) -> BadInputError:
-    return BadInputError(PolicyError(str(path), line, column, message, mend))
 
 
 def _as_values(triple: Triple, found: list[Difference]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.cli.compare import number, print_differences, print_texts
 from gateway.cli.stored import StoredError, ask_admin, open_database, said
+from gateway.cli.telling import give_up, print_json
 from gateway.core.assemble import Answer, JsonProblemError, assemble, parse_envelope
 from gateway.core.assemble.parts import as_object
 from gateway.core.comparison import WEIGHTS, Kind, Part
@@ -29,7 +30,6 @@ from gateway.policy.secret import SecretError, secrets_of
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
 
-SHOWN, UNUSABLE = 0, 2
 _KEY_HEADER = "x-quantgate-samples-key"
 _WORDS = {
     "compared": "both answered",
@@ -70,13 +70,11 @@ def diff(
         else:
             pair, texts = _from_database(database, state_dir, request_id, key)
     except (StoredError, StoreError, SecretError) as error:
-        typer.echo(f"quantgate diff: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("diff", error)
     except SQLAlchemyError as error:
-        typer.echo(f"quantgate diff: the database cannot be read: {said(error)}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("diff", f"the database cannot be read: {said(error)}")
     if as_json:
-        sys.stdout.write(orjson.dumps(_values(pair, texts), option=orjson.OPT_INDENT_2).decode() + "\n")
+        print_json(_values(pair, texts))
     else:
         show(pair, texts, sys.stdout, with_key=key is not None)
 

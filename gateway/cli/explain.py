@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import msgspec
-import orjson
 import typer
 
 from gateway.cli.ask import Answer, UnusableError, answer, ask_of, tenant_of
+from gateway.cli.telling import print_json
 from gateway.core.decide import NO_ROUTE
 from gateway.errors import ApiError, PolicyRejectedError
 from gateway.model.enums import COUNTING, Structured, ToolUse
@@ -53,7 +53,7 @@ def run(
         _print_refusal(stream, error, as_json)
         return EXPLAINED
     if as_json:
-        stream.write(orjson.dumps(plain(found), option=orjson.OPT_INDENT_2).decode() + "\n")
+        print_json(plain(found), stream)
     else:
         stream.write("\n".join(sentences(found)) + "\n")
     return EXPLAINED
@@ -62,7 +62,7 @@ def run(
 def _print_refusal(stream: TextIO, error: ApiError, as_json: bool) -> None:
     if as_json:
         body = {"accepted": False, "status": error.status, "code": error.code, "message": error.message}
-        stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() + "\n")
+        print_json(body, stream)
     else:
         stream.write(f"The gateway answers {error.status} {error.code}: {error.message}\n")
 

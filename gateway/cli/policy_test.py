@@ -6,14 +6,14 @@ usage).
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import msgspec
-import orjson
 import typer
 from pydantic import ValidationError
 
 from gateway.cli.ask import UnusableError, answer, make_ask, tenant_of
+from gateway.cli.telling import print_json
 from gateway.core.decide import Explanation
 from gateway.errors import ApiError, PolicyRejectedError
 from gateway.model.table import Table
@@ -53,13 +53,13 @@ def run(path: Path, as_json: bool = False, out: TextIO | None = None) -> int:
         verdicts = [verdict for file in test_files(path) for verdict in run_file(file, path)]
     except PolicyRejectedError as error:
         if as_json:
-            _print_json(stream, {"ok": False, "errors": [msgspec.to_builtins(finding) for finding in error.findings]})
+            print_json({"ok": False, "errors": [msgspec.to_builtins(finding) for finding in error.findings]}, stream)
         else:
             stream.write(f"{error}\n")
         return FAILED
     failed = sum(bool(verdict.failures) for verdict in verdicts)
     if as_json:
-        _print_json(stream, {"ok": not failed, "tests": [msgspec.to_builtins(verdict) for verdict in verdicts]})
+        print_json({"ok": not failed, "tests": [msgspec.to_builtins(verdict) for verdict in verdicts]}, stream)
     else:
         for verdict in verdicts:
             stream.write(
@@ -68,10 +68,6 @@ def run(path: Path, as_json: bool = False, out: TextIO | None = None) -> int:
             stream.writelines(f"         {failure}\n" for failure in verdict.failures)
         stream.write(f"{len(verdicts) - failed} of {len(verdicts)} hold\n")
     return FAILED if failed else PASSED
-
-
-def _print_json(stream: TextIO, body: dict[str, Any]) -> None:
-    stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def test_files(path: Path) -> list[Path]:

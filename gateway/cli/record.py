@@ -19,6 +19,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from gateway.cli.stored import StoredError, ask_admin
+from gateway.cli.telling import give_up
 from gateway.control.evidence import deployment_record
 from gateway.core.deployment import Entry, State, entries, plan_of
 from gateway.errors import PolicyRejectedError
@@ -28,7 +29,7 @@ from gateway.policy.oversight import compile_oversight
 from gateway.policy.secret import unresolved
 from gateway.store.deployments import hash_of
 
-SHOWN, INCOMPLETE, UNUSABLE = 0, 1, 2
+SHOWN, INCOMPLETE = 0, 1
 PLAIN_WIDTH = 140
 
 
@@ -62,8 +63,7 @@ def record(
                 raise StoredError(f"there is no pool {', '.join(sorted(unknown))}; known: {known}")
             found = [one for one in found if one.pool in pool]
     except (StoredError, PolicyRejectedError, OSError) as error:
-        typer.echo(f"quantgate record: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("record", error)
     if as_json:
         sys.stdout.write(json.dumps([_values(one) for one in found], indent=2, ensure_ascii=False) + "\n")
     else:

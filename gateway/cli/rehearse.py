@@ -7,12 +7,11 @@ was not, or a healthy pool was rolled back, 2 = the policy or an option cannot b
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
-import orjson
 import typer
 from rich import box
 from rich.console import Console
@@ -22,6 +21,7 @@ from sqlalchemy import Engine as Database
 from sqlalchemy.engine import RowMapping
 
 from gateway.cli.stored import StoredError, open_database
+from gateway.cli.telling import UNUSABLE, give_up, print_json
 from gateway.control.rehearsal import (
     Fault,
     MonthsReport,
@@ -42,7 +42,7 @@ from gateway.policy.compile import compile_table, parse_document
 from gateway.policy.load import load
 from gateway.store.records import Filter, stream
 
-DONE, MISSED, UNUSABLE = 0, 1, 2
+DONE, MISSED = 0, 1
 WEEK_S = 7 * 86_400.0
 
 
@@ -53,6 +53,12 @@ class Rehearsed(NamedTuple):
     faults: list[Fault]
     reports: list[ScenarioReport]
     wolf: MonthsReport | None
+
+    @property
+    def missed(self) -> bool:
+        """A fault was not answered as it should be, or health was taken for one."""
+        unanswered = any(not _as_it_should(one, self.reports) for one in self.faults)
+        return unanswered or (self.wolf is not None and bool(self.wolf.false_rollbacks))
 
 
 def rehearse(
@@ -80,18 +86,9 @@ def rehearse(
 ) -> None:
     """When would it trip, how many requests would be hurt, how often does it cry wolf."""
     table, budget = _load(policy)
-    plans = [plan for plan in table.rollouts if rollout in ("", plan.name)]
-    if not plans:
-        _fail(
-            "The policy has no such rollout."
-            if rollout
-            else "The policy has no rollouts: there is nothing to rehearse."
-        )
-    try:
-        faults = [read_fault(text, table) for text in fault or ()]
-        given = {found.guard: found.level for found in (read_fault(text, table) for text in healthy or ())}
-    except ValueError as error:
-        _fail(str(error))
+    plans = _plans(table, rollout)
+    faults = _read_faults(fault or (), table)
+    given = {found.guard: found.level for found in _read_faults(healthy or (), table)}
     if state_dir is not None:
         given = {**_recorded(table, plans, state_dir), **given}
     levels = healthy_levels(table, given)
@@ -101,9 +98,7 @@ def rehearse(
     found: list[Rehearsed] = []
     for plan in plans:
         wanted = [one for one in faults or default_faults(table) if one.guard in plan.guards]
-        index = stage - 1 if stage else next(i for i, one in enumerate(plan.stages) if one.kind == "weight")
-        if index >= len(plan.stages):
-            _fail(f"{plan.name} has {len(plan.stages)} stages; --stage {stage} is none of them.")
+        index = _stage_index(plan, stage)
         reports = [
             run_scenario(
                 table, budget, plan, one, levels, stage=index, seed=seed + run, rate=rate, pairs=pairs, most_s=most
@@ -120,11 +115,33 @@ def rehearse(
         if not as_json:
             _show(found[-1], index)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(_values(levels, found), option=orjson.OPT_INDENT_2) + b"\n")
-    if any(not _as_it_should(one, reports) for _, wanted, reports, _ in found for one in wanted):
+        print_json(_values(levels, found))
+    if any(one.missed for one in found):
         raise typer.Exit(MISSED)
-    if any(wolf is not None and wolf.false_rollbacks for _, _, _, wolf in found):
-        raise typer.Exit(MISSED)
+
+
+def _plans(table: Table, rollout: str) -> list[Rollout]:
+    plans = [plan for plan in table.rollouts if rollout in ("", plan.name)]
+    if not plans:
+        none = "The policy has no rollouts: there is nothing to rehearse."
+        give_up("rehearse", "The policy has no such rollout." if rollout else none)
+    return plans
+
+
+def _read_faults(texts: Iterable[str], table: Table) -> list[Fault]:
+    try:
+        return [read_fault(text, table) for text in texts]
+    except ValueError as error:
+        give_up("rehearse", error)
+
+
+def _stage_index(plan: Rollout, stage: int) -> int:
+    """Of the stage that is asked for, counted from 1; of the first one with live traffic where none is."""
+    if not stage:
+        return next(index for index, one in enumerate(plan.stages) if one.kind == "weight")
+    if stage > len(plan.stages):
+        give_up("rehearse", f"{plan.name} has {len(plan.stages)} stages; --stage {stage} is none of them.")
+    return stage - 1
 
 
 def _load(policy: Path) -> tuple[Table, Budget]:
@@ -144,7 +161,7 @@ def _recorded(table: Table, plans: list[Rollout], state_dir: Path) -> dict[str, 
     try:
         database = open_database(None, state_dir)
     except StoredError as error:
-        _fail(str(error))
+        give_up("rehearse", error)
     since = time.time() - WEEK_S  # noqa: TID251 - a command's own clock
     found: dict[str, float] = {}
     for baseline in sorted({plan.baseline for plan in plans}):
@@ -228,8 +245,3 @@ def _values(levels: dict[str, float], found: list[Rehearsed]) -> dict[str, objec
             for plan, _, reports, wolf in found
         ],
     }
-
-
-def _fail(message: str) -> "typer.Exit":
-    typer.echo(f"quantgate: {message}", err=True)
-    raise typer.Exit(UNUSABLE)

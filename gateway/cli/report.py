@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.cli.parquet import ParquetError, write_records, write_report
 from gateway.cli.stored import StoredError, ask_admin, open_database, said
+from gateway.cli.telling import give_up
 from gateway.core.report import Report, Section, Tally, UnknownBaselineError, Verdict, build, layout
 from gateway.core.report.flat import flatten, to_csv
 from gateway.core.report.html import to_html
@@ -31,7 +32,6 @@ from gateway.store.gathering import gather, table_rows
 from gateway.store.records import Filter
 from gateway.store.tables import requests
 
-MADE, UNUSABLE = 0, 2
 PLAIN_WIDTH = 160
 
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "bold green", Verdict.NOT_ENOUGH: "dim"}
@@ -83,16 +83,13 @@ def report(
         )
         write(made, form, output)
     except (StoredError, UnknownBaselineError, ParquetError, ValueError) as error:
-        typer.echo(f"quantgate report: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("report", error)
     except OSError as error:
         if output is None:
             raise  # standard output was closed
-        typer.echo(f"quantgate report: --output {output} cannot be written: {error.strerror or error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("report", f"--output {output} cannot be written: {error.strerror or error}")
     except SQLAlchemyError as error:
-        typer.echo(f"quantgate report: the database cannot be read: {said(error)}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("report", f"the database cannot be read: {said(error)}")
 
 
 def write(made: Report, form: Format, output: Path | None) -> None:

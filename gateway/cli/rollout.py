@@ -6,7 +6,7 @@ gateway's rules, 2 = not reachable or wrong options.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
@@ -17,9 +17,10 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from gateway.cli.admin_port import TOKEN, UnreachableError, ask, token_of, without_token
+from gateway.cli.telling import give_up, print_json
 from gateway.policy.secret import SecretError
 
-DONE, REFUSED, UNUSABLE = 0, 1, 2
+DONE, REFUSED = 0, 1
 DEFAULT_ADMIN = "127.0.0.1:9090"
 COMMANDS = {
     "hold": "Keep it where it is: it does not advance until it is resumed.",
@@ -55,7 +56,7 @@ def status(
     query = {key: value for key, value in (("rollout", rollout), ("bucket", bucket)) if value}
     found = _ask(admin, "/api/v1/rollouts", token, query=query)
     if as_json:
-        typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        print_json(found)
         return
     console = _console()
     if not found["restored"]:
@@ -93,7 +94,7 @@ def history(
     query = {"limit": str(most), **({"bucket": bucket} if bucket else {})}
     found = _ask(admin, f"/api/v1/rollouts/{quote(rollout)}/history", token, query=query)
     if as_json:
-        typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        print_json(found)
         return
     if not found["events"]:
         about = f" of bucket {bucket}" if bucket else ""
@@ -120,7 +121,7 @@ def history(
 def incident(rollout: Rollout, bucket: Bucket, *, admin: Admin = DEFAULT_ADMIN, token: Token = "") -> None:
     """The last rollback of a bucket as JSON: evidence, requests, and the command that replays those with kept texts."""
     found = _ask(admin, f"/api/v1/rollouts/{quote(rollout)}/incident", token, query={"bucket": bucket})
-    typer.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+    print_json(found)
 
 
 def _add_command(word: str, words: str) -> None:
@@ -149,22 +150,17 @@ def _ask(
         secret = token_of(token, needed=body is not None)
         status, data = ask(admin, path, method=method, query=query, body=body, token=secret)
     except SecretError as error:
-        _fail(f"Your operator's token cannot be read: {error}")
+        give_up("rollout", f"Your operator's token cannot be read: {error}")
     except UnreachableError as error:
-        _fail(str(error))
+        give_up("rollout", error)
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
-        _fail(f"{admin} answered with something that is not JSON (status {status}).")
+        give_up("rollout", f"{admin} answered with something that is not JSON (status {status}).")
     if status not in (200, 409) or "error" in found:
         said = found.get("error", {}).get("message", found)
-        _fail(f"The gateway says {status}: {said}{without_token(status, secret)}")
+        give_up("rollout", f"The gateway says {status}: {said}{without_token(status, secret)}")
     return found
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"quantgate: {message}", err=True)
-    raise typer.Exit(UNUSABLE)
 
 
 def _console() -> Console:

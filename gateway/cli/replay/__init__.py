@@ -29,13 +29,13 @@ from gateway.cli.replay.kept import DEFAULT_KEY, Kept
 from gateway.cli.replay.sending import Reply, Sender, Target, bounded
 from gateway.cli.replay.targets import TargetError, named, of_policy
 from gateway.cli.stored import StoredError, said
+from gateway.cli.telling import give_up
 from gateway.core.report import Verdict
 from gateway.core.report.layout import duration
 from gateway.errors import PolicyRejectedError
 from gateway.policy.secret import SecretError
 from gateway.store.engine import StoreError
 
-REPLAYED, UNUSABLE = 0, 2
 PLAIN_WIDTH = 140
 AGAIN = " (again)"
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "bold green", Verdict.NOT_ENOUGH: "dim"}
@@ -87,11 +87,9 @@ def replay(
             items, targets, noise=noise, at_once=at_once, timeout_s=timeout_s, output=output, answers=answers
         )
     except (TargetError, StoredError, StoreError, SecretError, PolicyRejectedError, OSError) as error:
-        typer.echo(f"quantgate replay: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("replay", error)
     except SQLAlchemyError as error:
-        typer.echo(f"quantgate replay: the database cannot be read: {said(error)}", err=True)
-        raise typer.Exit(UNUSABLE) from None
+        give_up("replay", f"the database cannot be read: {said(error)}")
     skipped = [item for item in items if item.problem]
     if as_json:
         sys.stdout.write(json.dumps(_values(results, skipped), indent=2) + "\n")

@@ -120,7 +120,7 @@ def test_the_task_chooses_the_weights(files: Files) -> None:
     ("name", "content", "message"),
     [
         ("request.json", b'{"model": "m",\n "messages": [}', "request.json:2:15: error: no JSON"),
-        ("request.json", b"[]", "request.json:1:1: error: the request is JSON, but no object"),
+        ("request.json", b"[]", "request.json:1:1: error: this is JSON, but no object"),
         ("request.json", whole("x"), "the order is REQUEST BASELINE CANDIDATE"),
         ("answer1", b"Paris.", "answer1:1:1: error: no JSON"),
         ("answer1", b'{"choices": [\n  oops]}', "answer1:2:3: error: no JSON"),

@@ -79,10 +79,10 @@ def test_several_choices_are_told_apart(files: tuple[Path, Path], capsys: pytest
 @pytest.mark.parametrize(
     ("content", "place", "mend"),
     [
-        ('{"choices": [\n  {"a": }]}', "answer.json:2:9: error: not JSON", "whole JSON body or the raw event stream"),
+        ('{"choices": [\n  {"a": }]}', "answer.json:2:9: error: no JSON", "whole JSON body or the raw event stream"),
         ("", "answer.json:1:1: error: the file is empty", "give the pool's answer"),
         ("[1]", "answer.json:1:1: error: this is JSON, but no object", "give the pool's answer"),
-        ("<html>", "answer.json:1:1: error: not JSON", "give the pool's answer"),
+        ("<html>", "answer.json:1:1: error: no JSON", "give the pool's answer"),
     ],
 )
 def test_bad_answer_files(
@@ -101,13 +101,13 @@ def test_bad_request_file(files: tuple[Path, Path], capsys: pytest.CaptureFixtur
     """The request is checked first, and says what it should hold."""
     files[0].write_text('{"messages": [}')
     assert run(*files, False) == 2
-    assert "request.json:1:15: error: not JSON" in capsys.readouterr().err
+    assert "request.json:1:15: error: no JSON" in capsys.readouterr().err
 
 
 def test_missing_file(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     """A path that leads nowhere is bad input, not a traceback."""
     assert run(*files, False) == 2
-    assert "answer.json:1:1: error: No such file" in capsys.readouterr().err
+    assert "answer.json:1:1: error: cannot be read: No such file" in capsys.readouterr().err
 
 
 def test_the_command_hands_on_the_exit_code(files: tuple[Path, Path]) -> None:

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli import app
-from gateway.cli.rehearse import DONE, MISSED, UNUSABLE
+from gateway.cli.rehearse import DONE, MISSED
+from gateway.cli.telling import UNUSABLE
 
 POLICY = """
 version: 1

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli import app
-from gateway.cli.rollout import DONE, REFUSED, UNUSABLE
+from gateway.cli.rollout import DONE, REFUSED
+from gateway.cli.telling import UNUSABLE
 
 SERIES = {
     "series": "json",
