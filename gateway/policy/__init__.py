@@ -3,7 +3,8 @@
 The map, in the order of the data:
 
 - ``document``, ``plain_file``   files → bytes, once
-- ``reading``, ``broken``, ``merge``   bytes → ``tree``: data with its places (bounded, no tags), several files as one
+- ``reading``, ``broken``, ``numbers``, ``merge``   bytes → ``tree``: data with its places (bounded, no tags), several
+  files as one
 - ``schema``      pydantic models of every key; the only place that knows the spelling
 - ``findings``    what pydantic says → file, line, column and a mend
 - ``references``, ``hardware``, ``reach``, ``feeding``   what a schema cannot see: names, native formats, what can ever
