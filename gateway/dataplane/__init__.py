@@ -5,6 +5,7 @@
 - ``deciding``, ``conversations``   the table's answer, the rollout's arm, what a conversation must keep
 - ``admission``, ``quota``     limits, permit or wait
 - ``forward``, ``attempt``, ``fleet``   attempts at the endpoints of the generation in force
+- ``trials``                   which requests try a candidate whose endpoints are ejected
 - ``relay``, ``collected``     one attempt's answer to the client, as it comes or whole
 - ``exchange``                 the state of one request; ``exchange.finish`` ends it with exactly one outcome
 - ``outcomes``, ``kinds``, ``starts``   the one record of each request, and of each dispatch in a rollout

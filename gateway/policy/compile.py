@@ -37,7 +37,7 @@ from gateway.policy.schema import Policy
 from gateway.policy.schema import serving as written
 from gateway.policy.schema.rules import Constraint as WrittenConstraint
 from gateway.policy.schema.rules import Route as WrittenRoute
-from gateway.policy.secret import Secret, SecretError
+from gateway.policy.secret import Secret, SecretReader
 
 DOCUMENT = "policy"
 
@@ -53,7 +53,7 @@ def compile_table(document: bytes, generation: int, slots: Mapping[str, int], se
 
 def table_of(policy: Policy, digest: str, generation: int, slots: Mapping[str, int], secret: Secret) -> Table:
     """The table of a policy at hand. Raises ``PolicyRejectedError``."""
-    reader = _SecretReader(secret)
+    reader = SecretReader(secret, DOCUMENT)
     pools = {name: _pool(name, pool, policy, slots, reader) for name, pool in policy.pools.items()}
     tenants = {name: _tenant(name, tenant, slots) for name, tenant in policy.tenants.items() if _serves(name, tenant)}
     keys = _keys(policy, reader)
@@ -105,41 +105,24 @@ def parse_document(document: bytes) -> Policy:
         raise PolicyRejectedError(findings) from None
 
 
-class _SecretReader:
-    """Resolves references and remembers which could not be resolved."""
-
-    def __init__(self, secret: Secret) -> None:
-        self._secret = secret
-        self.findings: list[PolicyError] = []
-
-    def read(self, reference: str, where: str) -> str | None:
-        try:
-            return self._secret(reference)
-        except SecretError as error:
-            self.refuse(f"{where}: {error}", "set it where the gateway runs")
-            return None
-
-    def digest(self, reference: str, where: str) -> bytes | None:
-        """SHA-256 of a key, given as such or by reference."""
-        if reference.startswith("sha256:"):
-            return bytes.fromhex(reference.removeprefix("sha256:"))
-        value = self.read(reference, where)
-        return hashlib.sha256(value.encode()).digest() if value is not None else None
-
-    def refuse(self, message: str, mend: str) -> None:
-        self.findings.append(PolicyError(DOCUMENT, 1, 1, message, mend))
+def _digest(reference: str, where: str, reader: SecretReader) -> bytes | None:
+    """SHA-256 of a key, given as such or by reference."""
+    if reference.startswith("sha256:"):
+        return bytes.fromhex(reference.removeprefix("sha256:"))
+    value = reader.read(reference, where)
+    return hashlib.sha256(value.encode()).digest() if value is not None else None
 
 
-def _keys(policy: Policy, reader: _SecretReader) -> dict[bytes, str]:
+def _keys(policy: Policy, reader: SecretReader) -> dict[bytes, str]:
     keys: dict[bytes, str] = {}
     for name, tenant in policy.tenants.items():
         for index, reference in enumerate(tenant.keys):
             where = f"tenants.{name}.keys[{index}]"
-            digest = reader.digest(reference, where)
+            digest = _digest(reference, where, reader)
             if digest is None:
                 continue
             if keys.setdefault(digest, name) != name:
-                reader.refuse(f"{where}: tenant {keys[digest]} has the same key", "give each tenant its own")
+                reader.refuse(where, f"tenant {keys[digest]} has the same key", "give each tenant its own")
     return keys
 
 
@@ -179,7 +162,7 @@ def _model(name: str, model: written.Model) -> Model:
     return Model(name, tuple(model.aliases), model.context_window, how, model.baseline, adapters)
 
 
-def _pool(name: str, pool: written.Pool, policy: Policy, slots: Mapping[str, int], reader: _SecretReader) -> Pool:
+def _pool(name: str, pool: written.Pool, policy: Policy, slots: Mapping[str, int], reader: SecretReader) -> Pool:
     token = reader.read(pool.api_key, f"pools.{name}.api_key") if pool.api_key else None
     hardware = pool.hardware
     return Pool(

@@ -9,18 +9,18 @@ comes into force.
 import hashlib
 from collections.abc import Callable
 
-from gateway.errors import PolicyError, PolicyRejectedError
+from gateway.errors import PolicyRejectedError
 from gateway.model.proving import Operator, Oversight, Samples, Webhook
 from gateway.policy.compile import DOCUMENT, parse_document
 from gateway.policy.schema import Policy
 from gateway.policy.schema.urls import database_fault, webhook_fault
-from gateway.policy.secret import Secret, SecretError
+from gateway.policy.secret import Secret, SecretReader
 
 
 def compile_oversight(document: bytes, secret: Secret) -> Oversight:
     """Raises ``PolicyRejectedError`` naming every reference that cannot be resolved."""
     policy = parse_document(document)
-    reader = _Reader(secret)
+    reader = _Reader(secret, DOCUMENT)
     found = Oversight(
         database=reader.address(policy.records.url, "records.url", database_fault),
         retention_s=policy.records.retention,
@@ -35,22 +35,14 @@ def compile_oversight(document: bytes, secret: Secret) -> Oversight:
     return found
 
 
-class _Reader:
-    """Resolves references and remembers which could not be resolved."""
-
-    def __init__(self, secret: Secret) -> None:
-        self._secret = secret
-        self.findings: list[PolicyError] = []
+class _Reader(SecretReader):
+    """Reads what may be a reference or the thing itself."""
 
     def value(self, written: str | None, where: str) -> str | None:
         """A reference's secret; anything else as it is written."""
         if written is None or not written.startswith(("env:", "file:")):
             return written
-        try:
-            return self._secret(written)
-        except SecretError as error:
-            self.refuse(where, str(error), "set it where the gateway runs")
-            return None
+        return self.read(written, where)
 
     def address(self, written: str | None, where: str, fault: Callable[[str], str]) -> str | None:
         """As ``value``, of an address that can be used: one that cannot would be missed only when it is needed."""
@@ -58,10 +50,6 @@ class _Reader:
         if found is not None and (why := fault(found)):
             self.refuse(where, f"{written}: {why}", "correct what it holds where the gateway runs")
         return found
-
-    def refuse(self, where: str, message: str, mend: str) -> None:
-        """A finding at a dotted path of the policy."""
-        self.findings.append(PolicyError(DOCUMENT, 1, 1, f"{where}: {message}", mend))
 
 
 def _samples(policy: Policy, reader: _Reader) -> Samples:

@@ -2,12 +2,14 @@
 
 Policies hold references only; values never appear in errors or logs.
 
-Called by the composition root, which binds it to the process's environment, and by ``compile`` through a function.
+Called by the composition root, which binds it to the process's environment, and by ``compile`` and ``oversight``
+through a function.
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from gateway.errors import PolicyError
 from gateway.policy.plain_file import read_plain_file
 
 Secret = Callable[[str], str]
@@ -50,6 +52,28 @@ def _content(path: Path, reference: str) -> str:
         raise SecretError(f"{reference}: {error.strerror or 'cannot be read'}") from None
     except UnicodeDecodeError:
         raise SecretError(f"{reference}: not UTF-8 text") from None
+
+
+class SecretReader:
+    """Resolves the references of a document. ``findings`` fill with what could not be resolved, and with what is wrong
+    with what could."""
+
+    def __init__(self, secret: Secret, document: str) -> None:
+        self._secret = secret
+        self._document = document
+        self.findings: list[PolicyError] = []
+
+    def read(self, reference: str, where: str) -> str | None:
+        """The secret behind a reference at a dotted path; None with a finding if there is none."""
+        try:
+            return self._secret(reference)
+        except SecretError as error:
+            self.refuse(where, str(error), "set it where the gateway runs")
+            return None
+
+    def refuse(self, where: str, message: str, mend: str) -> None:
+        """A finding at a dotted path. The canonical document has no lines."""
+        self.findings.append(PolicyError(self._document, 1, 1, f"{where}: {message}", mend))
 
 
 def unresolved(reference: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policy.secret import SecretError, secrets_of, unresolved
+from gateway.policy.secret import SecretError, SecretReader, secrets_of, unresolved
 
 
 def test_env_and_file_are_resolved(tmp_path: Path) -> None:
@@ -33,3 +33,11 @@ def test_what_cannot_be_resolved_is_named_without_its_value(reference: str, tmp_
 def test_a_stand_in_differs_by_reference() -> None:
     """Checks that need no secret still see that two keys are two."""
     assert unresolved("env:A") != unresolved("env:B")
+
+
+def test_what_cannot_be_resolved_is_remembered_with_its_place() -> None:
+    """All of it: a person mends a file once."""
+    reader = SecretReader(secrets_of({"A": "a"}, Path()), "policy")
+    assert [reader.read(f"env:{name}", f"pools.{name}.api_key") for name in "ABC"] == ["a", None, None]
+    assert [finding.message.partition(":")[0] for finding in reader.findings] == ["pools.B.api_key", "pools.C.api_key"]
+    assert all(finding.mend for finding in reader.findings)
