@@ -5,39 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.core.assemble import Answer, assemble
+from gateway.core.assemble import assemble
 from gateway.model.enums import Api
-
-USER = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-
-
-def chunk(delta: dict[str, Any], finish: str | None = None, index: int = 0) -> dict[str, Any]:
-    """One chat chunk."""
-    return {
-        "object": "chat.completion.chunk",
-        "model": "m",
-        "choices": [{"index": index, "delta": delta, "finish_reason": finish}],
-    }
-
-
-def calls(*entries: dict[str, Any]) -> dict[str, Any]:
-    """A chunk of tool-call deltas."""
-    return chunk({"tool_calls": list(entries)})
-
-
-def stream(*chunks: Any, done: bool = True) -> bytes:
-    """Chunks as an event stream."""
-    text = "".join(f"data: {json.dumps(item)}\n\n" for item in chunks)
-    return (text + ("data: [DONE]\n\n" if done else "")).encode()
-
-
-def assembled(*chunks: Any, done: bool = True) -> Answer:
-    """The answer of a chat stream."""
-    return assemble(USER, stream(*chunks, done=done))
-
-
-FIN = chunk({}, "stop")
-FIN_CALLS = chunk({}, "tool_calls")
+from tests.unit.core.assemble.streams import FIN, USER, assembled, chunk
 
 
 def test_text_reasoning_usage_and_end_of_a_stream() -> None:
