@@ -23,6 +23,7 @@ from gateway.policy.findings import explain_rejection
 from gateway.policy.load import load
 from gateway.policy.reading import read_tree
 from gateway.policy.schema.tests import Case, Expect, PolicyTests
+from gateway.policy.schema.values import did_you_mean
 from gateway.policy.secret import unresolved
 from gateway.policy.tree import Tree
 
@@ -116,6 +117,8 @@ def _read(file: Path) -> tuple[PolicyTests, Tree]:
 
 def failures(table: Table, case: Case) -> list[str]:
     """What does not hold for one case, in words."""
+    if unknown := _unknown(table, case.expect):
+        return unknown
     try:
         found = answer(table, make_ask(case.path, case.headers, case.body), tenant_of(table, case.tenant), case.tokens)
     except UnusableError as error:
@@ -129,6 +132,19 @@ def failures(table: Table, case: Case) -> list[str]:
         instead = "the request is accepted" if refusal is None else f"it is {refusal.code}"
         return [f"expected the error {case.expect.error}, but {instead}"]
     return _differences(case.expect, found.explanation)
+
+
+def _unknown(table: Table, expect: Expect) -> list[str]:
+    """What is expected of something that the policy does not have: `never` would hold for ever, and promise nothing."""
+    constraints = [constraint.name for constraint in table.constraints]
+    pools = [*([expect.pool] if expect.pool else []), *(expect.pools or ()), *(expect.never or ())]
+    wanted = (("pool", pools, list(table.pools)), ("constraint", expect.constraints or [], constraints))
+    said = []
+    for kind, names, known in wanted:
+        for name in dict.fromkeys(names):
+            if name not in known:
+                said.append(f"the policy has no {kind} {name!r}; {did_you_mean(name, known) or ', '.join(known)}")
+    return said
 
 
 def _differences(expect: Expect, found: Explanation) -> list[str]:

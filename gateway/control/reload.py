@@ -179,7 +179,7 @@ class Reloader:
             self._tell(ReloadResult.REJECTED, "the policy has errors", findings)
         except RefusedError as error:
             self._retry_in_s = REFUSED_RETRY_S
-            self._tell(ReloadResult.REFUSED, str(error))
+            self._tell(ReloadResult.REFUSED, str(error), loaded.warnings if loaded else ())
         else:
             result = ReloadResult.UNCHANGED if publication is before else ReloadResult.APPLIED
             self._tell(result, f"generation {publication.generation}, {publication.digest}", loaded.warnings)

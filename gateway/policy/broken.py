@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import yaml
 
+_ODD_INDENT = re.compile(r"\s*[^\S \t\r\n]")
 _KEY_WITHOUT_SPACE = re.compile(r"\s*(?:- )?[\w.-]+:[^\s/:]")
 _DASH_WITHOUT_SPACE = re.compile(r"\s*-[^\s-]")
 _CONFLICT = ("<<<<<<<", "=======", ">>>>>>>")
@@ -46,6 +47,10 @@ def told(error: yaml.MarkedYAMLError, text: str) -> Told:
     row, column = (mark.line, mark.column) if mark is not None else (0, 0)
     opened = error.context_mark.line + 1 if error.context_mark is not None else row + 1
     spot = _Spot(text.splitlines(), row, column, opened)
+    for number in (row, row - 1, opened - 1):
+        if 0 <= number < len(spot.lines) and _ODD_INDENT.match(spot.lines[number]):
+            message = "the line is indented with what is no plain space"
+            return Told(number + 1, 1, message, "indent with spaces of your keyboard")
     problem, context = error.problem or "", error.context or ""
     for known, words in _KNOWN.items():
         if known in problem or known in context:
@@ -60,6 +65,13 @@ def _character(spot: _Spot) -> Words:
     if "\t" in line[: len(line) - len(line.lstrip())] or line[column : column + 1] == "\t":
         return "the line is indented with a tab", "indent with spaces"
     return _reserved(spot)
+
+
+def _unnamed(spot: _Spot) -> Words:
+    name = re.match(r"[*&]([^\s,\[\]{}]*)", spot.line[spot.column :])
+    mark = f"&{name[1] if name else ''}"
+    mend = f"mark it with `{mark}` further up in this file, or put it in quotes if it is text"
+    return f"`*` repeats what is marked `{mark}`, and nothing is", mend
 
 
 def _reserved(spot: _Spot) -> Words:
@@ -84,6 +96,8 @@ def _no_colon(spot: _Spot) -> Words:
     for number in (spot.opened - 1, spot.row):
         if number < len(spot.lines) and spot.lines[number].startswith(_CONFLICT):
             return f"line {number + 1} is left over from a merge", "keep one side of the conflict and remove the marks"
+    if _KEY_WITHOUT_SPACE.match(spot.lines[spot.opened - 1]):
+        return "line @opened has a key without a space behind its colon", "write `key: value`"
     line, above = spot.lines[spot.opened - 1], spot.lines[spot.opened - 2] if spot.opened > 1 else ""
     if above.lstrip().startswith("- ") and _indent(above) == _indent(line):
         return "line @opened stands among a list's items without a dash", "begin every item of the list with `- `"
@@ -97,7 +111,7 @@ def _indent(line: str) -> int:
 # In this order: the first that stands in the parser's problem or its context. ``@opened`` is the line where it began.
 _KNOWN: dict[str, Words | Callable[[_Spot], Words]] = {
     "character that cannot start": _character,
-    "undefined alias": _reserved,
+    "undefined alias": _unnamed,
     "scanning an alias": _reserved,
     "scanning an anchor": _reserved,
     "mapping values are not allowed": _colon,

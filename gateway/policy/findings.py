@@ -28,6 +28,13 @@ _EXPECTED = {
     "model_type": "a mapping expected",
     "model_attributes_type": "a mapping expected",
 }
+_BOUNDS = {
+    "greater_than_equal": "must be at least {ge:g}",
+    "greater_than": "must be above {gt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "less_than": "must be below {lt:g}",
+    "string_too_long": "longer than {max_length} characters",
+}
 
 
 @cache
@@ -63,25 +70,33 @@ def _finding(detail: ErrorDetails, tree: Tree, model: type[BaseModel]) -> Policy
         return place.finding(f"{dotted(path)}: {context['message']}", context["mend"])
     if detail["loc"] and detail["loc"][-1] == "[key]":
         place = tree.keys.get(path, place)
-    return place.finding(f"{dotted(path)}: {_words(kind, context, detail)}", _text_mend(kind, detail))
+    return place.finding(f"{dotted(path)}: {_words(kind, context, detail)}", _mend(detail, known_keys(model, path)))
 
 
 def _words(kind: str, context: dict[str, Any], detail: ErrorDetails) -> str:
     if kind in _EXPECTED:
         given = detail["input"]
         return _EXPECTED[kind] + ("" if given is not None else ", but there is nothing")
-    if kind == "too_short":
+    if kind in _BOUNDS:
+        return _BOUNDS[kind].format(**context)
+    if kind in ("too_short", "string_too_short"):
         return "must not be empty" if context.get("min_length") == 1 else f"needs at least {context.get('min_length')}"
     if kind == "literal_error":
         return f"{context.get('expected')} expected"
     return detail["msg"][:1].lower() + detail["msg"][1:]
 
 
-def _text_mend(kind: str, detail: ErrorDetails) -> str:
-    if kind == "string_type" and isinstance(detail["input"], int | float):
+def _mend(detail: ErrorDetails, keys: list[str]) -> str:
+    """What to write instead, by what stands there; ``keys``: those that the language knows at this place."""
+    kind, given = detail["type"], detail["input"]
+    if kind == "string_type" and isinstance(given, int | float):
         return "put it in quotes"
-    if kind == "bool_type" and detail["input"] is not None:
+    if kind == "bool_type" and given is not None:
         return "write true or false, without quotes; yes, no, on and off are words"
+    if _EXPECTED.get(kind) == "a list expected":
+        return "begin every item with `- `" if isinstance(given, dict) else "put brackets around it: [ … ]"
+    if _EXPECTED.get(kind) == "a mapping expected":
+        return f"keys here: {', '.join(keys)}" if keys else "write `name: value`, a line for each"
     return ""
 
 

@@ -19,6 +19,7 @@ from gateway.policy.tree import Path, Place, Tree
 
 NODES_MOST = 100_000
 DEPTH_MOST = 32
+_FLATTER = "no policy needs so many levels, and nothing may hold its own anchor"
 _PREFIX = "tag:yaml.org,2002:"
 
 
@@ -65,7 +66,7 @@ class _Reader:
         if self._nodes > NODES_MOST:
             raise _BrokenError(place.finding(f"the file expands to more than {NODES_MOST} values", "use fewer anchors"))
         if depth > DEPTH_MOST:
-            raise _BrokenError(place.finding(f"nested more than {DEPTH_MOST} levels deep, or in itself"))
+            raise _BrokenError(place.finding(f"nested more than {DEPTH_MOST} levels deep, or in itself", _FLATTER))
         if isinstance(node, yaml.ScalarNode):
             self._tree.places[path] = place
             return self._scalar(node, place)
@@ -89,9 +90,15 @@ class _Reader:
                 continue
             place = self._place(key_node)
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != _PREFIX + "str":
-                self._findings.append(place.finding("a key must be text", "put it in quotes"))
+                template = isinstance(key_node, yaml.MappingNode)
+                mend = "templates are not filled in here, do that before" if template else "put it in quotes"
+                self._findings.append(place.finding("a key must be text", mend))
                 continue
             key: str = key_node.value
+            if key != key.strip():  # a no-break space looks like an indent, and makes another key
+                mend = "indent with spaces of your keyboard"
+                self._findings.append(place.finding(f"the key {key!r} has white space in it", mend))
+                continue
             inner = (*path, key)
             if key in own:
                 first = self._tree.keys[inner]
@@ -161,20 +168,26 @@ def _at(file: SourceFile, message: str, mend: str = "", line: int = 1, column: i
     return PolicyError(file.name, line, column, message, mend)
 
 
+def _behind(before: bytes) -> tuple[int, int]:
+    """Line and column of what comes after these bytes."""
+    lines = before.decode("utf-8", "replace").split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
 def _compose(file: SourceFile) -> yaml.Node | None:
     try:
         text = file.content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = file.content.count(b"\n", 0, error.start) + 1
-        raise _BrokenError(_at(file, "the file is not UTF-8", "save it as UTF-8", line)) from error
+        place = _behind(file.content[: error.start])
+        raise _BrokenError(_at(file, "the file is not UTF-8", "save it as UTF-8", *place)) from error
     try:
         node: yaml.Node | None = _Composer(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         line, column, message, mend = told(error, text)
         raise _BrokenError(_at(file, f"not valid YAML: {message}", mend, line, column)) from error
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise _BrokenError(_at(file, f"not valid YAML: {error.reason}", "remove them", line)) from error
+        place = _behind(text.encode()[: error.position])
+        raise _BrokenError(_at(file, f"not valid YAML: {error.reason}", "remove them", *place)) from error
     except RecursionError as error:
         raise _BrokenError(_at(file, "not valid YAML: nested too deeply", f"at most {DEPTH_MOST} levels")) from error
     except (yaml.YAMLError, ValueError) as error:

@@ -11,6 +11,7 @@ from gateway.control import reload as reload_module
 from gateway.control.publisher import RefusedError
 from gateway.control.reload import Reloader, ReloadResult
 from gateway.policy.compile import compile_table
+from gateway.policy.document import snapshot
 from gateway.policy.load import load_snapshot
 from gateway.policy.secret import SecretError
 
@@ -237,9 +238,10 @@ async def test_a_refusal_by_a_worker_is_told_and_tried_again(tmp_path, run, text
     file.write_text(text({"bf16": 1}))
     async with run(file) as running:
         stub = await rig.worker(0, 1, refuse="vocabulary missing")
-        file.write_text(text({"int4": 1}))
+        file.write_text(text({"int4": 1}) + "gateway: {queue: {tiers: [gone]}}\n")
         await running.reports(ReloadResult.REFUSED)
         assert "vocabulary missing" in running.reloader.report.message
+        assert running.reloader.report.findings == load_snapshot(snapshot(file)).warnings != ()
         stub.refuse = ""
         await running.reaches("int4")
 

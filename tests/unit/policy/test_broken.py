@@ -12,7 +12,10 @@ MISTAKES = [
     ("a: @x\n", "1:4", "cannot begin with `@`", "quotes"),
     ("a: %x\n", "1:4", "cannot begin with `%`", "quotes"),
     ("tools: [*.write]\n", "1:9", "cannot begin with `*`", "quotes"),
-    ("tools:\n  - *_x\n", "2:5", "cannot begin with `*`", "quotes"),
+    ("tools:\n  - *_x\n", "2:5", "marked `&_x`, and nothing is", "quotes"),
+    ("a: {<<: *base, b: 1}\n", "1:9", "marked `&base`, and nothing is", "further up in this file"),
+    ("a:\n  b: 1\n\u00a0\u00a0c: 1\n  d: 1\n", "3:1", "indented with what is no plain space", "spaces"),
+    ("a:\n  b: c\n  d:e\n  f: g\n", "4:3", "line 3 has a key without a space", "key: value"),
     ("a: & b\n", "1:4", "cannot begin with `&`", "quotes"),
     ("name: a: b\n", "1:8", "second `: `", "quotes"),
     ("version:1\nmodels: {}\n", "2:7", "line 1 has a key without a space", "key: value"),
@@ -29,7 +32,8 @@ MISTAKES = [
     ("a: 'b\nc: d\n", "3:1", "quote that opens in line 1", "close it"),
     ('a: "\\d"\n', "1:5", "no such escape", "single quotes"),
     ("a: 1\n---\nb: 2\n", "2:1", "second document", "`---`"),
-    ("a: \x07\n", "1:1", "control characters", "remove"),
+    ("a: \x07\n", "1:4", "control characters", "remove"),
+    ("# ééé\na: é\x07\n", "2:5", "control characters", "remove"),
     ("a: " + "[" * 5000, "", "nested too deeply", "brackets"),
 ]
 

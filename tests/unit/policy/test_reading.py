@@ -94,6 +94,8 @@ def test_b91_empty_is_invalid(text: str) -> None:
         ("a: !!int word\n", "not a number"),
         ("1: x\n", "1:1: error: a key must be text"),
         ("? [a]\n: x\n", "a key must be text"),
+        ("a: {{ b }}\n", "templates are not filled in here"),
+        ("a: 1\n\u00a0b: 1\n", "2:1: error: the key '\\xa0b' has white space in it"),
         ("a: \x01\n", "not valid YAML"),
         ("a: &a [*a]\n", "nested more than"),
         ("[" * 5000, "not valid YAML"),
@@ -107,7 +109,7 @@ def test_what_is_not_plain_data_is_refused_with_its_place(text: str, said: str) 
 
 def test_text_that_is_not_utf8_is_refused_with_its_line() -> None:
     """Other encodings are not guessed; a byte order mark is no harm."""
-    assert "p.yaml:2:1: error: the file is not UTF-8" in read(b"a: 1\nb: \xff\n")[1][0]
+    assert "p.yaml:2:4: error: the file is not UTF-8" in read(b"a: 1\nb: \xff\n")[1][0]
     assert data("\ufeffa: 1") == {"a": 1}
 
 
