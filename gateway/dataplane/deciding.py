@@ -13,7 +13,7 @@ from gateway.dataplane.conversations import Conversations
 from gateway.dataplane.exchange import Exchange
 from gateway.errors import ApiError
 from gateway.model.decision import Decision, Exclusion
-from gateway.model.enums import ToolUse
+from gateway.model.enums import COUNTING, ToolUse
 from gateway.model.facts import Profile
 
 TOOL_LOOP: Final = "tool-loop-keeps-precision"
@@ -37,6 +37,8 @@ class Deciding:
             decision = settle(table, profile, decision)
         if decision.rollout is not None:
             decision = self._assign(exchange, profile, decision, decision.rollout)
+            if exchange.api in COUNTING:  # it goes the way of the others, and says nothing of how the pool computes
+                decision = decision.apart()
         if exchange.facts.tool_use is ToolUse.LOOP and decision.pools:
             decision = self._keep_precision(exchange, profile.model, decision)
         exchange.decision = decision

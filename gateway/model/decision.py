@@ -50,6 +50,10 @@ class Decision:
         self.arm = arm
         self.rollout = rollout
 
+    def apart(self) -> "Decision":
+        """The same pools, for a request that is no part of a rollout's evidence."""
+        return Decision(self.rule, self.pools, self.exclusions, self.constraints)
+
     def changed(
         self,
         *,

@@ -127,6 +127,23 @@ def latch(plane: Plane, share_bp: int, bucket: str) -> None:
     plane.worker.pipeline.deciding.shares = {current.generation.rollouts["r"].identity: {bucket: share_bp}}
 
 
+async def test_counting_tokens_goes_with_its_bucket_and_is_no_evidence(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """An application that counts before each request would halve every rate of failures that a guard sees."""
+    plane = await make({"int4": [second.url], "bf16": [first.url]}, pool={"int4": INT4}, **rollout())
+    asked = await plane.ask({"model": "m", "prompt": "Hello"}, "/tokenize")
+    latch(plane, 10_000, asked.header["x-quantgate-bucket"])
+    assert asked.header["x-quantgate-pool"] == "bf16"
+    kind = (await plane.outcome()).kind
+    assert (kind.bucket, kind.rollout, kind.arm) == (asked.header["x-quantgate-bucket"], "", "none")
+    assert plane.worker.forwarder.starts.take(0) is None
+    reply = await plane.ask(CHAT)
+    assert (reply.header["x-quantgate-bucket"], reply.header["x-quantgate-pool"]) == (kind.bucket, "int4")
+    assert (await plane.outcome(2)).kind.rollout == "r"
+    assert plane.worker.forwarder.starts.take(0) is not None
+
+
 def finer_candidate() -> dict[str, Any]:
     """A rollout from four bits to sixteen."""
     found = rollout()
