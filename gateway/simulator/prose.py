@@ -6,13 +6,14 @@ Owns the vocabulary. Pure: randomness is an argument. Prose comes as pieces, one
 
 import re
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from random import Random
 
 from gateway.simulator.ask import Source
 
 PIECE = re.compile(r"\s*[^\W\d_]+|\s*\d{1,3}|\s*\S|\s+")
 _WORD = re.compile(r"[^\W\d_][\w-]{3,24}")
-_SYMBOL = re.compile(r"\bdef (\w+)\(|`([a-z_]\w*)`|\bfunction ([a-z_]\w+)")
+_SYMBOL = re.compile(r"\bdef (\w+)\(|`([a-z_]\w*)`|\bfunction (?!def\b)([a-z_]\w+)")
 _DULL = frozenset(
     {"what", "that", "this", "with", "from", "have", "your", "about", "which", "when", "where", "please", "would"}
     | {"could", "should", "answer", "only", "tell", "there", "write", "give", "into", "then", "they", "will"}
@@ -155,10 +156,10 @@ def looked_up(random: Random, rows: Sequence[Sequence[str]], text: str) -> str:
 
 def code(random: Random, text: str, topics: Sequence[str], length: int) -> str:
     """A sentence and a Python function that parses; it is named as the prompt names its symbol."""
-    symbols = [name for groups in _SYMBOL.findall(text) for name in groups if name]
+    symbols = [name for groups in _SYMBOL.findall(text) for name in groups if name and not iskeyword(name)]
     plain = [topic.lower().replace("-", "_") for topic in topics if topic.isascii() and not topic[0].isdigit()]
     name = symbols[0] if symbols else "_".join(plain[-2:]) or "solve"
-    if not name.isidentifier():
+    if not name.isidentifier() or iskeyword(name):
         name = "solve"
     argument = ("values", "items", "records", "lines")[int(random.random() * 4)]
     limit = int(random.random() * 90) + 10

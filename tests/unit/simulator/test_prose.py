@@ -77,3 +77,5 @@ def test_code_parses(seed: int, length: int, text: str) -> None:
 def test_code_is_named_as_the_prompt_names_it(prompt: str) -> None:
     """The function carries the symbol of the prompt."""
     assert "def merge_lists(" in code(Random(1), prompt, ["x"], 60)
+    assert "def add_one(" in code(Random(1), "Write a python function def add_one(x)", ["x"], 60)
+    assert "def class(" not in code(Random(1), "`class` and function for", ["x"], 60)
