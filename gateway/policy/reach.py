@@ -6,7 +6,7 @@ warning: the data plane decides every request on its own and refuses where nothi
 
 from gateway.core.decide import ADAPTER, CONTEXT_WINDOW
 from gateway.errors import PolicyError
-from gateway.model.proving import Rollout
+from gateway.model.proving import Rollout, Shadow
 from gateway.model.table import Table
 from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
 from gateway.policy.feeding import check_feeding
@@ -175,6 +175,47 @@ class _Checker:
             if not self._space.within(self._space.everything, compiled(shadow.matches)):
                 message = f"shadow rule {shadow.name!r} can never match: its conditions exclude each other"
                 self._say(("shadow", index), message)
+                continue
+            found = self._unmirrored(shadow)
+            if found is not None:
+                self._say(
+                    ("shadow", index), f"shadow rule {shadow.name!r} mirrors nothing: {found[0]}", found[1], "warning"
+                )
+
+    def _unmirrored(self, shadow: Shadow) -> tuple[str, str] | None:
+        """Why no request of a shadow rule is ever mirrored, with the mend; None if some are."""
+        firsts: set[str] = set()
+        for cell in self._cells:
+            region = self._copied(shadow, cell) if cell.pools else []
+            if region:
+                firsts |= {cell.pools[0]} | {
+                    rollout.baseline
+                    for rollout in self._table.rollouts
+                    if {rollout.candidate, rollout.baseline} <= set(cell.pools)
+                    and self._space.within(region, compiled(rollout.matches))
+                }
+        if not firsts:
+            return (
+                f"constraints keep all of its requests from {shadow.candidate!r}",
+                "choose other requests or another candidate",
+            )
+        if shadow.baseline in firsts:
+            return None
+        went = " or ".join(repr(pool) for pool in sorted(firsts))
+        others = [f"baseline: {pool}" for pool in sorted(firsts - {shadow.candidate})]
+        return (
+            f"its requests go to {went} first, and only what its baseline {shadow.baseline!r} answers is compared",
+            " or ".join([*others, f"requests that {shadow.baseline!r} gets"]),
+        )
+
+    def _copied(self, shadow: Shadow, cell: Cell) -> Region:
+        """Those of a cell that the candidate may get a copy of."""
+        candidate = self._table.pools[shadow.candidate]
+        region = self._space.within(list(cell.region), compiled(shadow.matches))
+        for item in self._table.constraints:
+            if region and item.unless_measured is None and not item.permits(candidate):
+                region = self._space.without(region, compiled(item.matches))
+        return region if carries(self._table, candidate, cell.model, cell.adapter) else []
 
     def feeding(self) -> None:
         """Every guard of a rollout can get data, and a rollback leads somewhere."""

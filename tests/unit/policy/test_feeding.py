@@ -44,6 +44,7 @@ REFUSALS = {"metric": "refusal_rate", "limit": "1%"}
 TTFT = {"metric": "ttft", "quantile": "99%", "limit": "2s"}
 FEEDBACK = {"metric": "feedback_rate", "limit": "10%"}
 ERRORS = {"metric": "error_rate", "limit": "1%"}
+CODE = {"task": "code", "length": "short"}
 NOT_CHECKED = {"check": {"structured": "0%", "tools": "0%", "other": "0%"}}
 
 
@@ -125,6 +126,23 @@ def test_a_tool_guard_where_constraints_keep_tools_off_the_candidate(policies: A
 
     (warning,) = policies.load(and_then(rolling(TOOLS), no_tools)).warnings
     assert "their requests have no tools" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"when": CODE, "candidate": "int4"}, "its requests go to 'fp8' first, and only what its baseline"),
+        ({"when": {"tools": {"privilege": "high"}}, "candidate": "int4"}, "constraints keep all of its requests from"),
+        ({"when": CODE, "candidate": "int4", "baseline": "fp8"}, ""),
+        ({"when": {"task": "chat", "length": "short"}, "candidate": "fp8"}, ""),  # by the rollout, bf16 comes first
+    ],
+)
+def test_a_shadow_rule_that_mirrors_nothing_is_warned_of(rule: dict[str, Any], said: str, policies: Any) -> None:
+    """It would count `not_baseline` or `not_permitted` for ever, and nobody looks there before pairs are missing."""
+    found = policies.load(rolling(ERRORS, shadow=[{"name": "s", "sample": "5%", **rule}])).warnings
+    messages = [warning.message for warning in found]
+    assert len(messages) == bool(said)
+    assert all("shadow rule 's' mirrors nothing" in one and said in one for one in messages)
 
 
 def test_a_check_that_does_not_exist_is_an_error(policies: Any) -> None:
