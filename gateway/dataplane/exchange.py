@@ -174,10 +174,11 @@ class Exchange(Due):
     def gone(self) -> None:
         """The client left: the pool's connection is closed at once, whatever it was doing."""
         relay, self.relay = self.relay, None
-        if relay is not None and relay.forwarder.abandoned(relay):
-            self.finish(Result.OK, relay.status)
-        else:
+        result = None if relay is None else relay.forwarder.abandoned(relay)
+        if relay is None or result is None:
             self.finish(Result.CLIENT_CANCELLED, 499)
+        else:
+            self.finish(result, relay.status)
 
     def pause(self) -> None:
         """Backpressure: the pool's connection stops being read."""

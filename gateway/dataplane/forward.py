@@ -117,13 +117,13 @@ class Forwarder:
         attempt.exchange.failure = failure.value
         self._note(attempt, failure.value, keep=failure is Failure.ERROR_EVENT)
 
-    def abandoned(self, attempt: Attempt) -> bool:
-        """The client left: the connection closes now, and nobody is to blame. Whether it had its whole answer."""
-        if isinstance(attempt, Relay) and attempt.on_left():
-            self.succeeded(attempt)
-            return True
-        self._note(attempt, "", keep=False)
-        return False
+    def abandoned(self, attempt: Attempt) -> Result | None:
+        """The client left: the connection closes now, and nobody is to blame, unless the answer had come to its end:
+        then what came of it."""
+        result = attempt.on_left() if isinstance(attempt, Relay) else None
+        if result is None:
+            self._note(attempt, "", keep=False)
+        return result
 
     def failed(self, relay: Attempt, failure: Failure, message: str) -> None:
         """An attempt failed before anything reached the client: try elsewhere, or tell the client."""

@@ -108,13 +108,13 @@ class Relay(Collected):
             failure = Failure.BAD_ANSWER if bad else Failure.BROKEN_STREAM
             self.failed(failure, f"The pool's answer ended early ({reason}).")
 
-    def on_left(self) -> bool:
-        """The client left: what was passed on until then was output. Whether it was the whole answer: SDKs hang up at
-        the terminator, and do not wait for the end of its framing."""
+    def on_left(self) -> Result | None:
+        """The client left: what was passed on until then was output. What came of the answer, if its last word was
+        said: SDKs hang up at the terminator, or at an error, and do not wait for the end of its framing."""
         if self._scanner is None or self.state is not State.FLOWING:
-            return False
+            return None
         info = self._read_usage(self._scanner)
-        return info.done and info.error is None
+        return self._ended(info) if info.done or gave_up(info) else None
 
     def on_writable(self, writable: bool) -> None:
         """The pool reads slower than we sent: the body is whole in memory already, so there is nothing to stop."""

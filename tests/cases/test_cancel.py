@@ -10,7 +10,7 @@ from tests.cases.gateway import wait_for
 from tests.cases.messages import DONE, FIN, OK, SSE_HEAD, USAGE, c, chunk, event, r0, r0s, stream
 from tests.cases.upstream import Gate, Hang, Repeat
 
-PROMPT_S = 1.0  # what the cases call "within about a second"
+PROMPT_S = 5.0  # at once, on a machine with much else to do: no timer of the gateway is as short
 
 
 def _idle(lane: Lane) -> bool:
@@ -88,6 +88,29 @@ def test_client_hangs_up_at_the_last_word(lane: Lane) -> None:
     outcome = lane.outcome()
     assert (outcome["result"], outcome["status"], outcome["finish_reason"]) == ("ok", 200, "stop")
     assert (outcome["prompt_tokens"], outcome["completion_tokens"]) == (3, 1)
+    wait_for(lambda: _idle(lane), "in-flight is zero")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        event({"error": {"message": "the engine died", "type": "server_error", "code": 500}}),
+        event({"choices": [{"index": 0, "delta": {}, "finish_reason": "abort"}]}),
+    ],
+    ids=["error", "given up"],
+)
+def test_client_hangs_up_at_the_pools_error(lane: Lane, last: bytes) -> None:
+    """SDKs raise at an error in the stream and close: the pool failed, and its client did not change its mind."""
+    gate = Gate()
+    lane.first.play(stream(c("x"), last, gate, end=False))
+    client = lane.gateway.connect()
+    events = client.request(r0s(lane.model)).events()
+    assert [next(events).data, next(events).data] == [c("x")[6:-2], last[6:-2]]
+    client.close()
+    assert lane.first.wait_received().wait_closed()
+    gate.open()
+    outcome = lane.outcome()
+    assert (outcome["result"], outcome["status"], outcome["failure"]) == ("upstream_error", 200, "error_event")
     wait_for(lambda: _idle(lane), "in-flight is zero")
 
 
