@@ -47,7 +47,7 @@ def make_policy(baseline: str, candidate: str) -> dict[str, Any]:
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     """In front of both pools."""
-    pools = [Simulator("--ttft", "0.25", "--tpot", "0.0001") for _ in range(2)]
+    pools = [Simulator("--ttft", "1.0", "--tpot", "0.0001") for _ in range(2)]
     write_policy(tmp_path / "policy.yaml", make_policy(pools[0].url, pools[1].url))
     running = Gateway(tmp_path, tmp_path / "policy.yaml")
     running.token = TOKENS["eve"]
@@ -133,7 +133,7 @@ async def test_what_the_baseline_cannot_take_is_refused_by_tier_and_told(gateway
             wait_for, lambda: gateway.total("quantgate_inflight", pool="int4") > ROOM, "the candidate is busy", 30.0
         )
         live = time.monotonic()
-        await clients.reach("bronze", 40)
+        await clients.reach("bronze", 20)
         assert {found.status for found in clients.answers if found.sent > live} == {200}
         code, said = await asyncio.to_thread(
             rollout_cli, gateway, "eve", "rollback", "int4-all", BUCKET, "--reason", "customers complain"
@@ -141,7 +141,7 @@ async def test_what_the_baseline_cannot_take_is_refused_by_tier_and_told(gateway
         assert code == 0, said
         await clients.reach("bronze", 1, 429)  # the worker obeys
         out = time.monotonic()
-        await clients.reach("gold", 20)
+        await clients.reach("gold", 9)
         await clients.reach("bronze", 20, 429)
     after = [found for found in clients.answers if found.sent > out]
     assert {found.status for found in after if found.tier == "gold"} == {200}

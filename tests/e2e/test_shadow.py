@@ -23,7 +23,12 @@ TWIN = "only-the-second-run-says-this"
 KEY = "sk-client-key-1"
 QUIET_KEY = "sk-opted-out-1"
 LANES = 40
-LIMITS = {"plain": {}, "tight": {"inflight": 2, "queue": 2}, "slow": {"rate": 1}, "brief": {"timeout": "400ms"}}
+LIMITS = {
+    "plain": {},
+    "tight": {"inflight": 2, "queue": 2, "timeout": "10m"},
+    "slow": {"rate": 1},
+    "brief": {"timeout": "400ms"},
+}
 REFUSED = ("opted_out", "server_state", "not_baseline", "not_permitted", "other_rule", "pressure", "queue_full", "rate")
 ENDED = (
     "compared", "unscored", "shed", "client_gone", "served_elsewhere", "not_served", "too_long", "policy_changed",

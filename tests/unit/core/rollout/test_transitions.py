@@ -317,8 +317,8 @@ def test_before_it_is_placed_in_changed_stages_nothing_raises_a_share(
     other = staged(history[0], *stages)
     for one in then:
         before, standing = standing, step(standing, one, other).standing
-        begins = before.below is State.PENDING or EventKind.RELOADED in (one.kind for one in then)
-        assert begins or standing.share_bp <= max(before.share_bp, 0)
+        placed = is_placed(other, before) or one.kind is EventKind.RELOADED or before.below is State.PENDING
+        assert placed or standing.share_bp <= before.share_bp
 
 
 def test_a_command_between_a_reload_and_its_turn_is_refused_unless_it_stops() -> None:
