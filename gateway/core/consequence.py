@@ -8,7 +8,7 @@ serve the next turn.
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any
@@ -32,6 +32,8 @@ _FAILED_FIELD = re.compile(
     r'|\A\s*\{.{0,200}?"(?:status|state)"\s*:\s*"(?:error|failed|failure)"',
     re.IGNORECASE | re.DOTALL,
 )
+
+_Key = tuple[str, str]  # tenant and conversation
 
 
 class Kind(StrEnum):
@@ -125,8 +127,8 @@ class Tracker:
         self._remember_s = remember_s
         # By conversation too: some runtimes number calls anew in each, such as functions.search:0.
         self._calls: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
-        self._last_calls: OrderedDict[tuple[str, str], tuple[frozenset[bytes], float]] = OrderedDict()
-        self._questions: OrderedDict[tuple[str, str], tuple[bytes, Subject]] = OrderedDict()
+        self._last_calls: OrderedDict[_Key, tuple[frozenset[bytes], float]] = OrderedDict()
+        self._questions: OrderedDict[_Key, tuple[bytes, Subject]] = OrderedDict()
 
     def resize(self, most: int, remember_s: float) -> None:
         """Other bounds from now on."""
@@ -138,28 +140,43 @@ class Tracker:
         Each kind once of one earlier answer: however many of its parallel calls failed, it was one bad turn.
         """
         key = (subject.tenant, conversation)
+        found = [Consequence(Kind.TOOL_ERROR, earlier) for earlier in self._failed_calls(key, subject, seen)]
+        if conversation:
+            asked = self._asked_before(key, subject, seen)
+            if asked is not None:
+                found.append(Consequence(Kind.RE_ASK, asked))
+            if self._calls_again(key, subject, seen):
+                found.append(Consequence(Kind.REPEATED_CALL, subject))
+        for call in seen.calls:
+            if call.id:
+                self._put(self._calls, (*key, call.id), subject)
+        return found
+
+    def _failed_calls(self, key: _Key, subject: Subject, seen: Trace) -> Iterable[Subject]:
+        """The answers whose calls came back failed. Every result settles its call."""
         failed: dict[str, Subject] = {}
         for result in seen.results:
             earlier = self._take((*key, result.id), subject.at)
             if earlier is not None and result.failed:
                 failed[earlier.request_id] = earlier
-        found = [Consequence(Kind.TOOL_ERROR, earlier) for earlier in failed.values()]
-        if seen.question and seen.dialogue and conversation:
-            asked = self._questions.get(key)
-            if asked is not None and asked[0] == seen.question and 0.0 <= subject.at - asked[1].at <= RE_ASK_S:
-                found.append(Consequence(Kind.RE_ASK, asked[1]))
-            self._put(self._questions, key, (seen.question, subject))
-        if seen.calls and conversation:
-            digests = frozenset(call.digest for call in seen.calls)
-            before = self._last_calls.get(key)
-            recent = before is not None and subject.at - before[1] <= self._remember_s
-            if before is not None and recent and seen.results and digests & before[0]:
-                found.append(Consequence(Kind.REPEATED_CALL, subject))
-            self._put(self._last_calls, key, (digests, subject.at))
-        for call in seen.calls:
-            if call.id:
-                self._put(self._calls, (*key, call.id), subject)
-        return found
+        return failed.values()
+
+    def _asked_before(self, key: _Key, subject: Subject, seen: Trace) -> Subject | None:
+        """The answer to the same question a moment ago; the question is remembered."""
+        if not (seen.question and seen.dialogue):
+            return None
+        question, earlier = self._questions.get(key, (b"", subject))
+        self._put(self._questions, key, (seen.question, subject))
+        return earlier if question == seen.question and 0.0 <= subject.at - earlier.at <= RE_ASK_S else None
+
+    def _calls_again(self, key: _Key, subject: Subject, seen: Trace) -> bool:
+        """Whether it calls, with results at hand, what the turn before called; its calls are remembered."""
+        if not seen.calls:
+            return False
+        calls = frozenset(call.digest for call in seen.calls)
+        before, at = self._last_calls.get(key, (frozenset(), subject.at))
+        self._put(self._last_calls, key, (calls, subject.at))
+        return bool(seen.results) and bool(calls & before) and subject.at - at <= self._remember_s
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._questions) + len(self._last_calls)

@@ -15,6 +15,7 @@ from gateway.policy.names import claims, served_names
 from gateway.policy.schema import Policy
 from gateway.policy.schema.proving import BucketSelection, Rollout, Shadow
 from gateway.policy.schema.rules import PoolTraits, When
+from gateway.policy.schema.serving import Tenant
 from gateway.policy.schema.values import did_you_mean
 from gateway.policy.tree import Path, Tree
 
@@ -137,30 +138,34 @@ class _Checker:
             self._all_known((*path, "models"), tenant.models, named, "model, alias or adapter")
             self._all_known((*path, "grants"), tenant.grants, granted, "grant in classify.tools.grants")
             if name == "anonymous":
-                if tenant.keys:
-                    self._say((*path, "keys"), "anonymous is the tenant of callers without a key; it has none")
-                if tenant.allow is None:
-                    self._say(path, "anonymous must say whether it is allowed", "add allow: true or allow: false")
+                self._anonymous(path, tenant)
             elif tenant.allow is not None:
                 self._say((*path, "allow"), "only anonymous has allow", "a tenant with keys is always allowed")
             elif not tenant.keys:
-                self._say(
-                    path, f"tenant {name!r} has no keys, so nobody can call as it", "add keys: [env:NAME]", "warning"
-                )
+                message = f"tenant {name!r} has no keys, so nobody can call as it"
+                self._say(path, message, "add keys: [env:NAME]", "warning")
             for index, key in enumerate(tenant.keys):
                 holder = next(other for other, its in self.policy.tenants.items() if key in its.keys)
                 if holder != name or key in tenant.keys[:index]:
                     self._say((*path, "keys", index), f"this key is listed twice (tenant {holder!r})")
         anonymous = self.policy.tenants.get("anonymous")
         if not any(tenant.keys for tenant in self.policy.tenants.values()) and not (anonymous and anonymous.allow):
-            mend = "add a tenant with keys, or anonymous: {allow: true}"
-            self._say(
-                ("tenants",), "nobody can call: no tenant has a key and anonymous is not allowed", mend, "warning"
-            )
+            message = "nobody can call: no tenant has a key and anonymous is not allowed"
+            self._say(("tenants",), message, "add a tenant with keys, or anonymous: {allow: true}", "warning")
+
+    def _anonymous(self, path: Path, tenant: Tenant) -> None:
+        if tenant.keys:
+            self._say((*path, "keys"), "anonymous is the tenant of callers without a key; it has none")
+        if tenant.allow is None:
+            self._say(path, "anonymous must say whether it is allowed", "add allow: true or allow: false")
 
     def rules(self) -> None:
         self._unique("constraints", [constraint.name for constraint in self.policy.constraints])
         self._unique("routes", [route.name for route in self.policy.routes])
+        self._constraints()
+        self._routes()
+
+    def _constraints(self) -> None:
         for index, constraint in enumerate(self.policy.constraints):
             path: Path = ("constraints", index)
             self._when((*path, "when"), constraint.when)
@@ -169,8 +174,10 @@ class _Checker:
             if constraint.unless_measured is not None:
                 guard = constraint.unless_measured.guard
                 self._known((*path, "unless_measured", "guard"), guard, self._guards, "guard")
+
+    def _routes(self) -> None:
         for index, route in enumerate(self.policy.routes):
-            path = ("routes", index)
+            path: Path = ("routes", index)
             self._when((*path, "when"), route.when)
             self._all_known((*path, "pools"), route.pools, self.policy.pools, "pool")
             models = {self.policy.pools[pool].model for pool in route.pools if pool in self.policy.pools}

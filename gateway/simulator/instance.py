@@ -66,18 +66,11 @@ class _Builder:
             reference = schema.get("$ref")
             if not isinstance(reference, str) or not reference.startswith("#"):
                 break
-            target: Any = self.root
-            for step in reference[1:].strip("/").split("/") if reference != "#" else ():
-                key = step.replace("~1", "/").replace("~0", "~")
-                target = target.get(key, {}) if isinstance(target, Mapping) else {}
             rest = {key: value for key, value in schema.items() if key != "$ref"}
-            schema = _merged(target, rest) if isinstance(target, Mapping) else rest
+            schema = _merged(self._target(reference), rest)
         for part in schema.get("allOf", ()):
-            schema = (
-                _merged(schema, self._resolved(part, depth + 1))
-                if isinstance(part, Mapping) and depth < _DEEPEST
-                else schema
-            )
+            if isinstance(part, Mapping) and depth < _DEEPEST:
+                schema = _merged(schema, self._resolved(part, depth + 1))
         branches = schema.get("anyOf") or schema.get("oneOf")
         if isinstance(branches, list) and branches:
             plain = [branch for branch in branches if isinstance(branch, Mapping)] or [{}]
@@ -87,6 +80,14 @@ class _Builder:
             base = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
             schema = self._resolved(_merged(base, chosen), depth + 1) if depth < _DEEPEST else base
         return schema
+
+    def _target(self, reference: str) -> Mapping[str, Any]:
+        """What a reference into the schema means; nothing is asked of what leads nowhere."""
+        target: Any = self.root
+        for step in reference[1:].strip("/").split("/") if reference != "#" else ():
+            key = step.replace("~1", "/").replace("~0", "~")
+            target = target.get(key, {}) if isinstance(target, Mapping) else {}
+        return target if isinstance(target, Mapping) else {}
 
     def _kind(self, schema: Mapping[str, Any], depth: int) -> str:
         declared = schema.get("type")
