@@ -21,6 +21,7 @@ from gateway.control.probes import Probes
 from gateway.control.publisher import Publisher
 from gateway.control.recorder import Recorder
 from gateway.control.reload import Reloader
+from gateway.control.rollouts_absence import Absences
 from gateway.control.rollouts_gauges import rollout_families
 from gateway.control.rollouts_room import Room
 from gateway.control.rollouts_service import RolloutService
@@ -63,6 +64,7 @@ class RolloutParts:
         self._places = Places(config.absolute(), state_dir.absolute())
         self._service: RolloutService | None = None
         self._edges: Edges | None = None
+        self._absences: Absences | None = None
         self._room: Room | None = None
 
     @property
@@ -92,6 +94,7 @@ class RolloutParts:
         )
         self._edges = Edges(probes.views, lambda: reloader.report)
         engine, clock = service.engine, service.clock
+        self._absences = Absences(engine)
         self._room = room = Room(service.standing)
         recorder.subscribe("rollouts", lambda batch: engine.take_outcomes(_taking_part(batch), clock()))
         recorder.subscribe("rollouts-room", lambda batch: room.take_outcomes(_taking_part(batch)))
@@ -145,8 +148,9 @@ class RolloutParts:
     async def _watch_edges(self) -> None:
         while True:
             await asyncio.sleep(EDGES_S)
-            if self._edges is not None:
-                for message in self._edges.news(self._wall()):
+            if self._edges is not None and self._absences is not None:
+                now_s = self._wall()
+                for message in (*self._edges.news(now_s), *self._absences.news(now_s)):
                     self.webhooks.tell(message)
 
 

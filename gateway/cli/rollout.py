@@ -190,6 +190,8 @@ def _buckets(rows: list[dict[str, Any]]) -> Grid:
 def _why(row: dict[str, Any]) -> str:
     if row["refused"]:
         return str(row["refused"])
+    if row.get("not_serving"):
+        return f"{row['candidate']} does not serve: {row['not_serving']}; {row['baseline']} does, and nothing advances"
     if row["state"] in ("shadowing", "stepping"):
         missing = [
             f"{series['series']}: {series['reasons'][0]}"

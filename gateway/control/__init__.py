@@ -37,6 +37,7 @@ From evidence to decisions on rollouts:
 - ``rollouts_sharing``, ``rollouts_names``   the sum of what several gateways saw
 - ``rollouts_open``, ``rollouts_clock``   what a restart finds again, and what a clock that is set does
 - ``rollouts_room``, ``rollouts_gauges``   what the baseline could not take back; rollouts as metrics
+- ``rollouts_absence``         people told of candidates that serve nothing
 - ``rehearsal``                the same engine over simulated traffic
 
 The admin port: ``admin``, ``api_records``, ``api_pairs``, ``api_rollouts`` with ``incident``; ``access`` says who may,

@@ -118,6 +118,7 @@ class RolloutsApi:
             "stages": [msgspec.to_builtins(stage) for stage in plan.stages] if plan is not None else [],
             "approvals_needed": plan.approvals if plan is not None else 0,
             "refused": engine.buckets.refused.get(at, ""),
+            "not_serving": engine.absence(standing),
             "silent": run.silent(now_s) if run is not None else [],
             "series": evidence["series"],
         }

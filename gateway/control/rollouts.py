@@ -81,6 +81,11 @@ class Engine:
         """The buckets that are watched."""
         return self.buckets.runs
 
+    def absence(self, standing: Standing) -> str:
+        """Why the candidate serves nothing of a bucket; empty if it does, or is not to."""
+        out = standing.state in (State.ROLLED_BACK, State.PAUSED)
+        return "" if out else self._surroundings.absence(standing.candidate)
+
     # what comes into force
 
     def apply(self, table: Table, budget: Budget, records: Mapping[str, str], now_s: float) -> None:
@@ -164,16 +169,19 @@ class Engine:
         taken = {proposal.key for proposal in proposals}
         self._intake.stamps.see(now_s)
         calm, braked = self.brake.over(now_s), self.brake.engaged_s is not None
+        candidates = {run.plan.candidate for run in self.runs.values()}
+        serving = {name for name in candidates if not self._surroundings.absence(name)}
         for at, run in self.runs.items():
             if at in taken:
                 continue
-            routine = partial(self._routine, at, run, now_s, braked=braked, calm=calm)
+            serves = run.plan.candidate in serving
+            routine = partial(self._routine, at, run, now_s, serves=serves, braked=braked, calm=calm)
             found = guarded(self.faults, run, routine)
             if found is not None:
                 proposals.append(found)
         return sorted(proposals, key=lambda proposal: proposal.stepped.standing.state is not State.ROLLED_BACK)
 
-    def _routine(self, at: Key, run: Run, now_s: float, *, braked: bool, calm: bool) -> Proposal | None:
+    def _routine(self, at: Key, run: Run, now_s: float, *, serves: bool, braked: bool, calm: bool) -> Proposal | None:
         """What follows for one bucket that did not trip."""
         candidate = run.plan.candidate
         moment = Moment(
@@ -181,6 +189,7 @@ class Engine:
             self.buckets.records.get(candidate, run.standing.record),
             run.incident_s,
             ready=self._surroundings.ready(candidate),
+            serves=serves,
             braked=braked,
             calm=calm,
         )

@@ -16,12 +16,13 @@ from gateway.core.rollout.brake import CALM_S
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What holds now. ``incident_s``: when the bucket last tripped without blame."""
+    """What holds now. ``incident_s``: when the bucket last tripped without blame. ``serves``: the candidate does."""
 
     now_s: float
     record: str
     incident_s: float
     ready: bool
+    serves: bool
     braked: bool
     calm: bool
 
@@ -56,11 +57,11 @@ def _advancing(run: Run, moment: Moment) -> Iterator[Event]:
         State.SHADOWING,
         State.STEPPING,
     ):
-        yield from _verdict(run, now_s)
+        yield from _verdict(run, now_s, serves=moment.serves)
 
 
-def _verdict(run: Run, now_s: float) -> Iterator[Event]:
-    """Whether the stage is passed, or its time is up. No data is never a pass."""
+def _verdict(run: Run, now_s: float, *, serves: bool) -> Iterator[Event]:
+    """Whether the stage is passed, or its time is up. No data is never a pass, and a pool that is away gets no more."""
     late = now_s - run.since(now_s)[1] > run.stage.most_s
     asked: list[Judged] = []
     for judged in run.judged(now_s):
@@ -70,7 +71,8 @@ def _verdict(run: Run, now_s: float) -> Iterator[Event]:
             asked.append(judged)
     missing = [judged for judged in asked if judged.verdict.outcome is not Outcome.PASS]
     if asked and not missing:
-        yield Event(EventKind.PASS, now_s, _words(asked))
+        if serves:
+            yield Event(EventKind.PASS, now_s, _words(asked))
     elif late:
         words = _words(missing) or "no guard of the rollout is fed in this stage"
         yield Event(EventKind.TIMEOUT, now_s, f"not enough evidence after {run.stage.most_s:.0f} s: {words}")

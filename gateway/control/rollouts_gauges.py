@@ -54,6 +54,7 @@ def _states(engine: Engine) -> Iterable[Family]:
     stages: dict[Key, float] = {}
     since: dict[Key, float] = {}
     buckets: dict[Key, float] = {}
+    absent: dict[Key, float] = {(plan.name, plan.candidate): 0.0 for plan in engine.buckets.plans.values()}
     for at, standing in engine.standings.items():
         if engine.buckets.plans.get(at[0]) is None:
             continue
@@ -62,6 +63,8 @@ def _states(engine: Engine) -> Iterable[Family]:
         shares[key] = max(0.0, standing.share_bp / 10_000)
         stages[key] = float(standing.stage)
         since[key] = standing.since_s
+        if standing.watched and engine.absence(standing):
+            absent[standing.rollout, standing.candidate] = 1.0
         buckets[standing.rollout,] = buckets.get((standing.rollout,), 0.0) + 1.0
     for plan in engine.buckets.plans.values():
         buckets.setdefault((plan.name,), 0.0)
@@ -71,6 +74,8 @@ def _states(engine: Engine) -> Iterable[Family]:
     yield gauge(
         "quantgate_rollout_since_timestamp_seconds", "Unix time in seconds since the state holds.", _BUCKET, since
     )
+    words = "1 while no endpoint of the candidate serves its part of the traffic; the baseline does."
+    yield gauge("quantgate_rollout_candidate_absent", words, ("rollout", "pool"), absent)
     yield gauge("quantgate_rollout_buckets", "Buckets that a rollout has met.", ("rollout",), buckets)
 
 

@@ -32,6 +32,10 @@ class Surroundings(Protocol):
         """Whether some endpoint of the pool serves; meters must not count a cold start."""
         ...
 
+    def absence(self, pool: str) -> str:
+        """Why no endpoint of the pool serves, in words; empty if one does."""
+        ...
+
     def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
         """What the baseline can take back; None if nothing is known of loads."""
         ...

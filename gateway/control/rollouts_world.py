@@ -15,6 +15,8 @@ from gateway.model.messages import Stats
 from gateway.model.proving import Rollout
 from gateway.model.table import Table
 
+_OFFERED = (EndpointState.READY, EndpointState.UNKNOWN)
+
 
 class World:
     """The engine's ``Surroundings``."""
@@ -33,6 +35,22 @@ class World:
         """Some endpoint of the pool is probed and serves."""
         return any(view.pool == pool and view.state is EndpointState.READY for view in self._views())
 
+    def absence(self, pool: str) -> str:
+        """Every endpoint of the pool and what keeps requests from it; empty if one is offered them by some worker."""
+        views = [view for view in self._views() if view.pool == pool]
+        ejected = self._ejected()
+        if any(view.state in _OFFERED and view.endpoint not in ejected for view in views):
+            return ""
+        return ", ".join(_words(view, ejected=view.endpoint in ejected) for view in views)
+
+    def _ejected(self) -> set[str]:
+        """Endpoints that no worker offers requests, because they failed with all of them."""
+        by_worker = [
+            {local.endpoint for local in stat.endpoints if local.state == EndpointState.EJECTED}
+            for stat in self._stats().values()
+        ]
+        return set.intersection(*by_worker) if by_worker else set()
+
     def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
         """From the workers' requests in flight and the baseline's limit; None before anything is known."""
         table, stats = self._table(), self._stats()
@@ -49,6 +67,12 @@ class World:
             used=inflight[plan.baseline],
             limit=table.pools[plan.baseline].limits.inflight,
         )
+
+
+def _words(view: EndpointView, *, ejected: bool) -> str:
+    if view.state in _OFFERED and ejected:
+        return f"{view.endpoint} is ejected, for its answers fail"
+    return f"{view.endpoint} is {view.state.value}" + (f" ({view.reason})" if view.reason else "")
 
 
 class Edges:

@@ -46,6 +46,10 @@ class Simulator:
         body = json.dumps({"faults": list(faults)}).encode()
         assert call(self.port, method="POST", path="/sim/faults", body=body).status == 200
 
+    def configure(self, **patch: Any) -> None:
+        """Change what it is."""
+        assert call(self.port, method="POST", path="/sim/config", body=json.dumps(patch).encode()).status == 200
+
     def stop(self) -> None:
         """End it."""
         self.process.terminate()

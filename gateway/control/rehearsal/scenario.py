@@ -48,6 +48,10 @@ class Quiet:
         """Always."""
         return True
 
+    def absence(self, pool: str) -> str:
+        """Never."""
+        return ""
+
     def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
         """Unknown."""
         return None

@@ -115,6 +115,16 @@ def test_status_shows_state_share_and_what_is_missing(admin: Admin) -> None:
     assert json.loads(run(admin, "status", "--json")[1]) == STATUS
 
 
+def test_status_says_when_a_candidate_does_not_serve(admin: Admin) -> None:
+    """That comes before what evidence is missing, for none will come."""
+    row = ROW | {"not_serving": "int4/0 is unhealthy (refused)", "candidate": "int4", "baseline": "bf16"}
+    admin.answers["/api/v1/rollouts"] = (200, STATUS | {"buckets": [row]})
+    _, said = run(admin, "status")
+    said = " ".join(said.split())
+    assert "int4 does not serve: int4/0 is unhealthy (refused)" in said
+    assert "at least 300 outcomes" not in said
+
+
 def test_status_says_what_keeps_everything_from_moving(admin: Admin) -> None:
     """Unknown past, the brake, no bucket yet."""
     admin.answers["/api/v1/rollouts"] = (200, STATUS | {"restored": False, "brake_engaged_at": 1.0, "buckets": []})

@@ -53,10 +53,15 @@ class World:
 
     def __init__(self) -> None:
         self.is_ready = True
+        self.away = ""
 
     def ready(self, pool: str) -> bool:
         """As set."""
         return self.is_ready
+
+    def absence(self, pool: str) -> str:
+        """As set."""
+        return self.away
 
     def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
         """Room for ten."""

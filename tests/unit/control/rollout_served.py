@@ -11,7 +11,7 @@ from gateway.model.messages import Rollouts
 from gateway.model.proving import Oversight, Samples
 from gateway.store.engine import open_engine, url_of
 from gateway.store.migrate import upgrade
-from tests.unit.control.rollout_rig import START_S, EngineRig, World, rollout_policy
+from tests.unit.control.rollout_rig import START_S, EngineRig, rollout_policy
 
 BUCKET = "m/short/chat"
 OVERSIGHT = Oversight(None, 1e9, Samples(), (), (), 1.0, 1024)
@@ -39,7 +39,7 @@ class Served:
             self.directory,
             database=lambda: self.database,
             broadcast=self.messages.append,  # type: ignore[arg-type]
-            surroundings=World(),
+            surroundings=self.rig.world,
             webhooks=webhooks,
             wall=lambda: self.now_s,
         )

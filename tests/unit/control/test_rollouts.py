@@ -53,6 +53,20 @@ def test_nothing_begins_before_the_pool_is_ready_or_the_past_is_known() -> None:
     assert rig.at(State.STEPPING)
 
 
+def test_nothing_advances_while_the_pool_serves_nothing() -> None:
+    """All evidence is there, but of a pool that is away now: it is no reason to give it more. Rollbacks do not wait."""
+    rig = live()
+    rig.world.away = "int4/0 is unhealthy"
+    for _ in range(300):
+        rig.second()
+    assert rig.at(State.STEPPING)
+    rig.world.away = ""
+    rig.second()
+    assert kinds(rig) == ["begin", "pass"]
+    rig.world.away = "int4/0 is ejected, for its answers fail"
+    rig.until(lambda: rig.at(State.ROLLED_BACK), errors=1.0)
+
+
 def test_a_pool_that_breaks_json_is_out_within_seconds_and_stays_out() -> None:
     """Latched: a long idle time afterwards is no pass (B119)."""
     rig = live()

@@ -20,7 +20,7 @@ def run() -> Run:
 
 def moment(run: Run, after_s: float = 0.0, **fields: object) -> Moment:
     now_s = run.standing.since_s + after_s
-    base = Moment(now_s, run.standing.record, 0.0, ready=True, braked=False, calm=False)
+    base = Moment(now_s, run.standing.record, 0.0, ready=True, serves=True, braked=False, calm=False)
     return msgspec.structs.replace(base, **fields)
 
 

@@ -8,7 +8,7 @@ from gateway.control.endpoints import EndpointView
 from gateway.control.reload import ReloadReport, ReloadResult
 from gateway.control.rollouts_world import Edges, World
 from gateway.model.enums import EndpointState
-from gateway.model.messages import Stats
+from gateway.model.messages import EndpointLocal, Stats
 from gateway.runtimes.attestation import Confidence
 from gateway.runtimes.compare import Mismatch, Verdict
 from tests.unit.control.rollout_rig import rollout_policy
@@ -31,6 +31,23 @@ def test_a_pool_is_ready_once_an_endpoint_is_probed_and_serves() -> None:
     views = [view("a", EndpointState.UNKNOWN), view("b", EndpointState.READY), view("c", EndpointState.QUARANTINED)]
     world = World(lambda: None, lambda: views, dict)
     assert [world.ready(pool) for pool in ("a", "b", "c", "d")] == [False, True, False, False]
+
+
+def test_a_pool_is_away_once_no_worker_offers_its_endpoints_anything(stats: Callable[..., Stats]) -> None:
+    """Withdrawn by their checks, or ejected by all workers; unknown ones are offered. Each endpoint is named."""
+    views = [
+        replace(view("a", EndpointState.UNHEALTHY), health_reason="refused"),
+        view("b", EndpointState.UNKNOWN),
+        view("c", EndpointState.READY),
+    ]
+    seen = {
+        number: stats(number, endpoints=[EndpointLocal("c/0", state, 0, 0), EndpointLocal("a/0", "unhealthy", 0, 0)])
+        for number, state in enumerate(("ejected", "ready"))
+    }
+    world = World(lambda: None, lambda: views, lambda: seen)
+    assert [world.absence(pool) for pool in ("a", "b", "c", "d")] == ["a/0 is unhealthy (refused)", "", "", ""]
+    seen[1] = seen[0]
+    assert world.absence("c") == "c/0 is ejected, for its answers fail"
 
 
 def test_head_room_comes_from_requests_in_flight_and_the_limit(stats: Callable[..., Stats]) -> None:
