@@ -7,8 +7,8 @@ The map, in the order of the data:
   files as one
 - ``schema``      pydantic models of every key; the only place that knows the spelling
 - ``findings``    what pydantic says → file, line, column and a mend
-- ``references``, ``hardware``, ``reach``, ``feeding``   what a schema cannot see: names, native formats, what can ever
-  happen, guards that get no data
+- ``references``, ``hardware``, ``doubts``, ``reach``, ``feeding``   what a schema cannot see: names, native formats,
+  what is hardly meant, what can ever happen, guards that get no data
 - ``load``        all of the above: a path → ``Loaded`` (canonical JSON) or ``PolicyRejectedError``
 - ``conditions``, ``requirements``, ``classifier``, ``proving``, ``compile``   canonical JSON → ``Table``; no files
 - ``patterns``, ``prefilter``, ``formats``, ``names``, ``secret``, ``tokenizer_files``, ``memo``   what a table is made

@@ -82,10 +82,15 @@ def analyse(table: Table) -> Report:
         rows=tuple(_row(table, space, projection, cell) for cell in cells),
         without={name: _without(space, projection, cells, name) for name in table.pools},
         never=tuple(_never(table, space, cells)),
-        bucket_count=len(projection.buckets(space.everything)),
+        bucket_count=bucket_count(table, space),
         bucket_most=table.classifier.bucket_most,
         buckets=_buckets(projection, cells),
     )
+
+
+def bucket_count(table: Table, space: Space) -> int:
+    """Buckets that requests can fall into; counting stops beyond ``BUCKETS_MOST``."""
+    return len(_Projection(table, space).buckets(space.everything))
 
 
 def _row(table: Table, space: Space, projection: "_Projection", cell: Cell) -> Row:

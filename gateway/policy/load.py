@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from gateway.errors import PolicyError, PolicyRejectedError
 from gateway.policy.compile import DOCUMENT, table_of
 from gateway.policy.document import Snapshot, snapshot
+from gateway.policy.doubts import check_doubts
 from gateway.policy.findings import explain_rejection
 from gateway.policy.hardware import check_hardware
 from gateway.policy.merge import merged_tree
@@ -63,6 +64,7 @@ def load_snapshot(source: Snapshot) -> Loaded:
     _refuse_errors(findings, files)
     document = orjson.dumps(policy.canonical(), option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(document).hexdigest()
+    findings += check_doubts(policy, tree)
     findings += check_reach(policy, table_of(policy, digest, 0, {}, unresolved), tree)
     _refuse_errors(findings, files)
     return Loaded(

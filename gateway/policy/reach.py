@@ -8,6 +8,7 @@ from gateway.core.decide import ADAPTER, CONTEXT_WINDOW
 from gateway.errors import PolicyError
 from gateway.model.proving import Rollout, Shadow
 from gateway.model.table import Table
+from gateway.policy.analysis import bucket_count
 from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
 from gateway.policy.feeding import check_feeding
 from gateway.policy.schema import Policy
@@ -30,6 +31,7 @@ def check_reach(policy: Policy, table: Table, tree: Tree) -> list[PolicyError]:
         checker.rollouts()
         checker.shadows()
         checker.feeding()
+        checker.buckets()
     except TooFineError:
         checker.findings.append(_too_fine(tree))
     return checker.findings
@@ -216,6 +218,14 @@ class _Checker:
             if region and item.unless_measured is None and not item.permits(candidate):
                 region = self._space.without(region, compiled(item.matches))
         return region if carries(self._table, candidate, cell.model, cell.adapter) else []
+
+    def buckets(self) -> None:
+        """Every bucket of a rollout has a label of its own; else each worker knows apart those that it saw first."""
+        most = self._table.classifier.bucket_most
+        if self._table.rollouts and (count := bucket_count(self._table, self._space)) > most:
+            message = f"{count} buckets are possible and {most} are kept apart: the rest is judged as one, 'other'"
+            mend = f"most: {count}, or fewer fields, so that a rollout takes back what is bad and nothing else"
+            self._say(("classify", "buckets", "most"), message, mend, "warning")
 
     def feeding(self) -> None:
         """Every guard of a rollout can get data, and a rollback leads somewhere."""

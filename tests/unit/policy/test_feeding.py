@@ -19,6 +19,7 @@ def rolling(guard: dict[str, Any], *, shadow: list[dict[str, Any]] | None = None
         data["shadow"] = shadow or []
         data["pools"]["bf16"]["limits"] = {"inflight": 64}
         data["gateway"] = {"queue": {"tiers": ["gold", "free"]}}
+        data["classify"]["buckets"] = {"most": "10k"}
 
     return change
 
@@ -32,7 +33,10 @@ def and_then(first: Any, second: Any) -> Any:
 
 
 def by_structure(data: dict[str, Any]) -> None:
-    data["classify"]["buckets"] = {"by": ["model", "length", "task", "tool_use", "structured", "stream", "api"]}
+    data["classify"]["buckets"] = {
+        "by": ["model", "length", "task", "tool_use", "structured", "stream", "api"],
+        "most": "1m",
+    }
 
 
 AGREEMENT = {"metric": "agreement", "margin_to_baseline": "2%"}

@@ -70,6 +70,7 @@ def test_the_impossible_is_refused(change: Any, said: str, policies: Any) -> Non
         (constraint(when={"task": "code", "not": {"length": "short"}}, require={"weights": "fp32"}, unless_measured={"guard": "quality"}), "cannot be met"),
         (constraint(when={"task": "code", "adapter": "absent"}, require={"labels": {"zone": "b"}}), "route 'default' has no pool left for qwen, task code, context tokens < 131,073 (ruled out by"),
         (streamed_only, "constraint 'extra' never fires"),
+        (lambda d: d.update(rollouts=[ROLLOUT]) or d["classify"].update(buckets={"by": ["task", "length"], "most": 11}), "12 buckets are possible and 11 are kept apart"),
     ],
 )  # fmt: skip
 def test_the_doubtful_is_warned_of(change: Any, said: str, policies: Any) -> None:

@@ -144,5 +144,6 @@ def test_a_good_policy_has_no_findings(policies: Any, tmp_path: Path, monkeypatc
         data["rollouts"] = [ROLLOUT]
         data["pools"]["bf16"]["limits"] = {"inflight": 64}
         data["gateway"] = {"queue": {"tiers": ["gold", "free"]}}
+        data["classify"]["buckets"] = {"most": 1000}
 
     assert policies.load(change).warnings == ()

@@ -1,0 +1,84 @@
+"""What may stand in a policy and is probably not meant: warnings, for the person who wrote it in a hurry.
+
+Only what contradicts something else that is written, so that nobody reads a warning for a thing that is right. Called
+by ``load`` for a policy whose names are known to be good.
+"""
+
+from collections.abc import Iterator
+
+from gateway.errors import PolicyError
+from gateway.policy.schema import Policy
+from gateway.policy.schema.rules import PoolTraits
+from gateway.policy.schema.serving import Model, Pool, Timeouts
+from gateway.policy.schema.values import did_you_mean
+from gateway.policy.tree import Path, Tree
+
+Doubt = tuple[Path, str, str]
+
+
+def check_doubts(policy: Policy, tree: Tree) -> list[PolicyError]:
+    """Warnings, each where the doubtful value stands."""
+    doubts = [*_models(policy), *_pools(policy), *_constraints(policy)]
+    return [tree.place(path).finding(message, mend, "warning") for path, message, mend in doubts]
+
+
+def _models(policy: Policy) -> Iterator[Doubt]:
+    reserved = policy.classify.output_tokens
+    for name, model in policy.models.items():
+        if model.context_window is not None and model.context_window <= reserved:
+            message = f"no more tokens than a request without a limit reserves for its answer ({reserved})"
+            yield ("models", name, "context_window"), message, "lower classify.output_tokens, or correct the window"
+
+
+def _pools(policy: Policy) -> Iterator[Doubt]:
+    for name, pool in policy.pools.items():
+        path: Path = ("pools", name)
+        model = policy.models[pool.model]
+        window = model.context_window
+        if window is not None and pool.context_window is not None and pool.context_window > window:
+            message = f"the model's own window is smaller ({window} tokens), and counts"
+            yield (*path, "context_window"), message, "correct one of them"
+        for key in _outlasted(pool.timeouts):
+            message = f"an attempt is over before {key} could end it, which is longer"
+            yield (*path, "timeouts", "total"), message, "make it the longest, or leave it out"
+        if pool.hardware is not None and pool.hardware.device == "cpu" and pool.hardware.gpu is not None:
+            message = f"a CPU, and {pool.hardware.gpu} beside it: the gate goes by the CPU"
+            yield (*path, "hardware", "device"), message, "leave one of them out"
+        for adapter in _unvalidated(pool, model):
+            message = f"loaded here and never served: {adapter!r} is not validated on {pool.precision.weights}"
+            yield (*path, "adapters", adapter), message, "validate it, or leave it out here"
+
+
+def _outlasted(timeouts: Timeouts) -> list[str]:
+    """The limits that were given and that ``total`` makes useless; a default is nobody's mistake."""
+    total = timeouts.total
+    given = timeouts.model_fields_set
+    return [
+        key
+        for key in ("connect", "first_byte", "idle")
+        if total is not None and key in given and getattr(timeouts, key) > total
+    ]
+
+
+def _unvalidated(pool: Pool, model: Model) -> list[str]:
+    """Adapters that a pool names and that may not run on its weights."""
+    served = {"any", pool.precision.weights}
+    return [name for name in pool.adapters or () if not served & set(model.adapters[name].validated_on)]
+
+
+def _constraints(policy: Policy) -> Iterator[Doubt]:
+    for index, constraint in enumerate(policy.constraints):
+        for key, traits in (("require", constraint.require), ("forbid", constraint.forbid)):
+            if traits is not None:
+                yield from _words(policy, ("constraints", index, key), traits)
+
+
+def _words(policy: Policy, path: Path, traits: PoolTraits) -> Iterator[Doubt]:
+    """Free words that no pool has and that are near one which some pool has: a ban that bans nothing."""
+    pools = policy.pools.values()
+    methods = {pool.precision.method for pool in pools if pool.precision.method is not None}
+    gpus = {pool.hardware.gpu for pool in pools if pool.hardware is not None and pool.hardware.gpu is not None}
+    for key, words, known in (("method", traits.method, methods), ("gpu", traits.gpu, gpus)):
+        for word in words or ():
+            if word.lower() not in {other.lower() for other in known} and (mend := did_you_mean(word, known)):
+                yield (*path, key), f"no pool has the {key} {word!r}; the whole word counts", mend

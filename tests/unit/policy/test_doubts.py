@@ -1,0 +1,54 @@
+"""What is valid and hardly meant is told, at the value; what is merely unusual is not."""
+
+from typing import Any
+
+import pytest
+
+
+def pool(data: dict[str, Any], name: str, **changes: Any) -> None:
+    data["pools"][name].update(changes)
+
+
+def forbid(data: dict[str, Any], **traits: Any) -> None:
+    data["pools"]["int4"]["precision"]["method"] = "awq"
+    data["constraints"].append({"name": "ban", "forbid": traits})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["models"]["qwen"].update(context_window=512), "no more tokens than a request without a limit"),
+        (lambda d: pool(d, "fp8", context_window="1m"), "the model's own window is smaller (131072 tokens)"),
+        (lambda d: pool(d, "fp8", timeouts={"total": "5s", "idle": "20s"}), "over before idle could end it"),
+        (lambda d: pool(d, "fp8", timeouts={"total": "1s", "connect": "2s"}), "over before connect could end it"),
+        (lambda d: pool(d, "int4", hardware={"device": "cpu", "gpu": "A100"}), "a CPU, and A100 beside it"),
+        (
+            lambda d: pool(d, "int4", adapters=["legal"]),
+            "never served: 'legal' is not validated on q4_k_m",
+        ),
+        (
+            lambda d: forbid(d, method="awk"),
+            "no pool has the method 'awk'; the whole word counts",
+        ),
+        (lambda d: forbid(d, gpu="A-100"), "no pool has the gpu 'A-100'; the whole word counts"),
+    ],
+)
+def test_what_is_hardly_meant_is_warned_of(change: Any, said: str, policies: Any) -> None:
+    """The policy loads: it is not known to be wrong."""
+    assert [warning for warning in policies.warnings(change) if said in warning]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: pool(d, "fp8", timeouts={"total": "30s"}),
+        lambda d: pool(d, "fp8", timeouts={"total": "30s", "idle": "30s"}),
+        lambda d: pool(d, "fp8", adapters=["legal"]),
+        lambda d: pool(d, "fp8", context_window="128k"),
+        lambda d: forbid(d, method="rtn", gpu="T4"),
+        lambda d: forbid(d, method="AWQ".lower(), gpu="a100"),
+    ],
+)
+def test_what_is_right_is_not(change: Any, policies: Any) -> None:
+    """A default that a limit outlasts, and a ban of what may come one day, are nobody's mistake."""
+    assert policies.warnings(change) == policies.warnings(lambda d: None)
