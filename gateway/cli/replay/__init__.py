@@ -37,6 +37,7 @@ from gateway.policy.secret import SecretError
 from gateway.store.engine import StoreError
 
 PLAIN_WIDTH = 140
+WHYS_MOST, SKIPPED_MOST = 5, 10
 AGAIN = " (again)"
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "bold green", Verdict.NOT_ENOUGH: "dim"}
 
@@ -152,8 +153,20 @@ def _run(
 
 
 def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
-    """A table with one row a pool."""
+    """A table with one row a pool, and below it why requests failed, what the noise is, and what was not sent."""
     console = Console(file=out, highlight=False, width=None if out.isatty() else PLAIN_WIDTH)
+    console.print(_grid(results))
+    for totals in results.pools:
+        for why, count in sorted(totals.why_failed.items(), key=lambda found: -found[1])[:WHYS_MOST]:
+            console.print(Text(f"{totals.pool}: {count} failed: {why}", "yellow"))
+    console.print(_on_noise(results))
+    for item in skipped[:SKIPPED_MOST]:
+        console.print(Text(f"not sent: {item.id}: {item.problem}", "yellow"))
+    if len(skipped) > SKIPPED_MOST:
+        console.print(Text(f"not sent: {len(skipped) - SKIPPED_MOST} more", "yellow"))
+
+
+def _grid(results: Results) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     grid.add_column("pool", no_wrap=True)
     for column in ("failed", "TTFT P50", "TPOT P50", "P95", "total P50", "P95"):
@@ -176,21 +189,17 @@ def show(results: Results, skipped: Sequence[Item], out: TextIO) -> None:
             _share(values["exact"]) if against else "",
             _excess(totals, values) if against else "",
         )
-    console.print(grid)
-    for totals in results.pools:
-        for why, count in sorted(totals.why_failed.items(), key=lambda found: -found[1])[:5]:
-            console.print(Text(f"{totals.pool}: {count} failed: {why}", "yellow"))
-    if any(totals.noise.state.number for totals in results.pools):
-        noise = max(results.pools, key=lambda totals: totals.noise.state.number).values()["noise"]
-        console.print(Text(f"The baseline agrees with itself: {_span(noise)}.", "dim"))
-    elif len(results.pools) == 1:
-        console.print(Text(_throughput(results.pools[0], results.took_s)))
-    else:
-        console.print(Text("Without --noise nobody knows how far the baseline agrees with itself.", "dim"))
-    for item in skipped[:10]:
-        console.print(Text(f"not sent: {item.id}: {item.problem}", "yellow"))
-    if len(skipped) > 10:
-        console.print(Text(f"not sent: {len(skipped) - 10} more", "yellow"))
+    return grid
+
+
+def _on_noise(results: Results) -> Text:
+    """How far the baseline agrees with itself; of a single pool, which is compared with nothing, how fast it was."""
+    known = max(results.pools, key=lambda totals: totals.noise.state.number)
+    if known.noise.state.number:
+        return Text(f"The baseline agrees with itself: {_span(known.values()['noise'])}.", "dim")
+    if len(results.pools) == 1:
+        return Text(_throughput(results.pools[0], results.took_s))
+    return Text("Without --noise nobody knows how far the baseline agrees with itself.", "dim")
 
 
 def _throughput(totals: Totals, took_s: float) -> str:
