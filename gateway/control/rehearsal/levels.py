@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.control import guards as guarding
 from gateway.control import worth
+from gateway.core.attempted import attempts_of
 from gateway.core.evidence.latency import exceedance_limit
 from gateway.model.proving import Guard
 from gateway.model.table import Table
@@ -20,7 +21,16 @@ DEFAULT_LOSS = 0.0
 DISCORDANT = 0.1
 """Part of shadow pairs that differ at all; half of them either way for equal pools."""
 
-COLUMNS = ("result", "failures", "ttft_s", "first_to_last_s", "completion_tokens", "total_s", "longest_gap_s")
+COLUMNS = (
+    "result",
+    "failures",
+    "ttft_s",
+    "first_to_last_s",
+    "completion_tokens",
+    "total_s",
+    "longest_gap_s",
+    "attempts",
+)
 _CLASSES = {
     "format_error_rate": "format_error",
     "tool_failure_rate": "tool_failure",
@@ -93,5 +103,8 @@ def _recorded(guard: Guard, row: Mapping[str, Any]) -> bool | None:
 def _seconds(metric: str, row: Mapping[str, Any]) -> float | None:
     if metric == "tpot":
         return worth.per_token_s(row["first_to_last_s"], row["completion_tokens"])
-    value = row[{"ttft": "ttft_s", "total": "total_s", "token_gap": "longest_gap_s"}[metric]]
-    return value if value >= 0.0 else None
+    value: float = row[{"ttft": "ttft_s", "total": "total_s", "token_gap": "longest_gap_s"}[metric]]
+    if value < 0.0:
+        return None
+    # As for the guard itself: neither the wait for room nor what failed before is the pool's.
+    return value if metric == "token_gap" else value - attempts_of(row["attempts"])[-1].started_s

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from gateway.core.attempted import attempts_of, has_several, lost_s
 from gateway.core.evidence.intervals import MeanInterval
 from gateway.core.quality import CLASS_OF, Check, Verdict
 from gateway.core.report.metrics import LATENCIES
 from gateway.core.report.rows import ConsequenceRow, RequestRow
 from gateway.core.sketch import Sketch
 from gateway.model.enums import Failure, Result
-from gateway.model.outcome import Attempt
 
 CELLS_MOST = 2_000
 OTHER = "other"
@@ -28,7 +28,6 @@ NOT_THE_POOLS_FAULT = frozenset(
 )
 """Failed attempts that say nothing about the pool: our own limit, a stale connection, a bad request."""
 
-_ATTEMPTS = msgspec.json.Decoder(list[Attempt])
 _FINDINGS = msgspec.json.Decoder(list[tuple[str, str]])
 _CLASS_OF_CHECK = {check.value: kind.value for check, kind in CLASS_OF.items()}
 _CHECKS = frozenset(check.value for check in Check)
@@ -73,8 +72,8 @@ class Cell:
         self._classes: dict[str, Shares] = {}
         self._checks: dict[str, Shares] = {}
 
-    def add(self, row: RequestRow) -> None:
-        """Count one request that ended at this pool; its attempts are counted apart."""
+    def add(self, row: RequestRow, lost_s: float = 0.0) -> None:
+        """Count one request that ended at this pool; attempts are counted apart. ``lost_s``: what earlier ones took."""
         self.requests += 1
         result = row.result
         self.results[result] = self.results.get(result, 0) + 1
@@ -85,7 +84,7 @@ class Cell:
         ended_at = row.at + max(row.total_s, 0.0)
         self.last_at = max(self.last_at, ended_at)
         self._count_tokens(row)
-        self._measure(row)
+        self._measure(row, lost_s)
         if row.score is not None:
             self.quality.add(row.score)
             self.calls += row.finish_reason == "tool_calls"
@@ -102,7 +101,7 @@ class Cell:
                 self.cached_tokens += row.cached_tokens
                 self.cache_told_tokens += row.prompt_tokens
 
-    def _measure(self, row: RequestRow) -> None:
+    def _measure(self, row: RequestRow, lost_s: float) -> None:
         latencies = self.latencies
         if row.queue_s >= 0.0:
             latencies["queue"].add(row.queue_s)
@@ -110,10 +109,10 @@ class Cell:
             latencies["overhead"].add(row.overhead_s)
         if row.result != Result.OK.value:
             return
-        latencies["total"].add(row.total_s)
+        latencies["total"].add(max(0.0, row.total_s - lost_s))
         if row.stream:
             if row.ttft_s >= 0.0:
-                latencies["ttft"].add(row.ttft_s)
+                latencies["ttft"].add(max(0.0, row.ttft_s - lost_s))
             if row.longest_gap_s >= 0.0:
                 latencies["gap"].add(row.longest_gap_s)
             if row.completion_tokens > 1 and row.first_to_last_s >= 0.0:
@@ -198,11 +197,13 @@ class Tally:
             return
         self.models[row.pool] = row.model
         cell = self.cell(row.bucket, row.pool)
-        cell.add(row)
-        if row.result == Result.OK.value and "],[" not in row.attempts:
+        if row.result == Result.OK.value and not has_several(row.attempts):
+            cell.add(row)
             cell.add_attempt("")
             return
-        for attempt in _ATTEMPTS.decode(row.attempts):
+        attempts = attempts_of(row.attempts)
+        cell.add(row, lost_s(attempts))
+        for attempt in attempts:
             self.models.setdefault(attempt.pool, row.model)
             self.cell(row.bucket, attempt.pool).add_attempt(attempt.failure)
 

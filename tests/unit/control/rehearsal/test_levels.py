@@ -42,11 +42,13 @@ def test_recorded_traffic_tells_the_healthy_level_where_there_is_enough_of_it() 
         "completion_tokens": 11,
         "total_s": 1,
         "longest_gap_s": 0,
+        "attempts": '[["bf16","bf16/0",200,"",0.1,0.9]]',
     }
+    waited = {"ttft_s": 3.1, "attempts": '[["int4","i",0,"connect",0.1,2.9],["bf16","b",200,"",3.0,0.2]]'}
     rows = [fine] * 294 + [fine | {"result": "upstream_error"}] * 6 + [fine | {"result": "client_error"}] * 50
-    rows += [fine | {"failures": ",format_error,"}] * 6 + [fine | {"ttft_s": 3.0}] * 3
+    rows += [fine | {"failures": ",format_error,"}] * 6 + [fine | {"ttft_s": 3.0}] * 2 + [fine | waited]
     found = recorded_levels(TABLE, rows)
     assert found["errors"] == pytest.approx(6 / 309)
     assert found["json"] == pytest.approx(6 / 303)
-    assert found["ttft"] == pytest.approx(3 / 303)
+    assert found["ttft"] == pytest.approx(2 / 303)  # what another pool took before is not the baseline's
     assert recorded_levels(TABLE, rows[:100]) == {}

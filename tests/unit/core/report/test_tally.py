@@ -88,6 +88,14 @@ def test_latency_is_of_whole_answers_and_of_streams():
     assert made.latencies["tpot"].most == 0.02
 
 
+def test_the_time_that_a_failed_pool_took_is_not_the_next_ones():
+    """A candidate that hangs for a second before another pool answers would look fast beside that pool."""
+    tries = '[["int4","int4/0",0,"first_byte_timeout",0.5,1.0],["bf16","bf16/0",200,"",1.5,1.1]]'
+    made = counted(row(attempts=tries, ttft_s=1.6, total_s=2.6)).cell("chat", "bf16")
+    assert made.latencies["ttft"].most == pytest.approx(0.6)  # with the half second that it waited for room
+    assert made.latencies["total"].most == pytest.approx(1.6)
+
+
 def test_tokens_are_summed_where_told():
     """Prefix-cache hits count over the prompts of runtimes that tell them."""
     made = counted(row(), row(cached_tokens=-1), row(prompt_tokens=-1, completion_tokens=-1)).cell("chat", "bf16")
