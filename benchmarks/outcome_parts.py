@@ -23,14 +23,13 @@ from gateway.control.joining import Joining
 from gateway.control.latency import Latency
 from gateway.control.metrics import Metrics
 from gateway.control.recorder import GATHER_S
+from gateway.control.rehearsal.scenario import Quiet
 from gateway.control.rollouts import Engine
 from gateway.control.scoring import Scoring
 from gateway.core.batch import Kinds
 from gateway.core.evidence import Budget
-from gateway.core.rollout import Headroom
 from gateway.dataplane.link import FLUSH_S
 from gateway.model.messages import Outcomes, Start, Starts
-from gateway.model.proving import Rollout
 from gateway.model.table import Table
 from gateway.policy.compile import compile_table
 from gateway.policy.load import load
@@ -38,18 +37,6 @@ from gateway.policy.load import load
 RATE = 1_000
 BATCHES = 36
 WARM = 4
-
-
-class World:
-    """What a rollout engine asks of its surroundings."""
-
-    def ready(self, pool: str) -> bool:
-        """Always."""
-        return True
-
-    def headroom(self, plan: Rollout, bucket_share: float) -> Headroom | None:
-        """Unknown."""
-        return None
 
 
 class Stopwatch:
@@ -68,7 +55,7 @@ class Stopwatch:
 
 def engine(table: Table) -> Engine:
     """A rollout engine that has taken up nothing, under the benchmark's policy."""
-    made = Engine(World())
+    made = Engine(Quiet())
     made.apply(table, Budget(), {}, time.time())  # noqa: TID251 - a program of its own
     made.restore([], None, time.time())  # noqa: TID251 - a program of its own
     return made

@@ -207,10 +207,10 @@ def _show(rehearsed: Rehearsed, stage: int) -> None:
         )
     console.print(grid)
     if wolf is not None:
-        _show_months(console, plan, wolf)
+        _show_months(console, wolf)
 
 
-def _show_months(console: Console, plan: Rollout, wolf: MonthsReport) -> None:
+def _show_months(console: Console, wolf: MonthsReport) -> None:
     console.print(
         f"{wolf.months:g} months of health: {wolf.false_rollbacks} false rollbacks "
         f"(at most {wolf.promised:.2g} expected), {wolf.incidents} incidents, {wolf.holds} stages out of time"

@@ -1,6 +1,6 @@
 """From single health answers to a state that does not flap. Pure; one ``HealthTrack`` per endpoint.
 
-Called by ``control.probes``. Thresholds follow what peers use (three failures out, two successes back in); an endpoint
+Called by ``control.prober``. Thresholds follow what peers use (three failures out, two successes back in); an endpoint
 that says it is loading is believed at once, in both directions.
 """
 

@@ -1,7 +1,7 @@
 """Rollouts in service: the engine's turns on control's loop, each proposal stored, then obeyed, then told.
 
 Owns the order of effects and the lock that makes commands and turns one after the other. Started by
-``app.control_main``.
+``app.rollout_parts``.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What the rollout engine sees of the world: which pools are ready, what the baseline can take, what else is wrong.
 
 Owns the reading of probes and workers' gauges for that purpose, and the edges (a reload that failed, an endpoint that
-was quarantined) that people want to hear of. Called by the service's turns and by ``app.control_main``.
+was quarantined) that people want to hear of. Called by the service's turns and by ``app.rollout_parts``.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,8 @@
 """Conditions on requests as data: one test per dimension of a profile, and conditions that must not hold.
 
 A compiled ``Condition`` is the predicate of the hot path, the sentence that ``explain`` prints, and the region that
-``reach`` computes with; all three come from the same tests and cannot disagree. Pure. Called by ``compile`` and
-``reach``.
+``space`` computes with; all three come from the same tests and cannot disagree. Pure. Made by ``compile`` and
+``proving``.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Sets of patterns that are searched in one pass, and wildcard names. RE2 only: linear time whatever the text. Pure.
 
-Called by ``compile``.
+Called by ``classifier``.
 """
 
 import re2

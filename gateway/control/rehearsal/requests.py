@@ -25,7 +25,6 @@ _CHECK_OF = {
     "refusal_rate": Check.REFUSAL,
     "degenerate_rate": Check.GARBAGE,
 }
-_USUAL_S = 0.3
 _DISCORDANT = 0.1
 
 _KIND = Kind(
