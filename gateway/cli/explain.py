@@ -47,7 +47,7 @@ def run(
         content = sys.stdin.buffer.read() if str(request) == "-" else request.read_bytes()
         found = answer(table, ask_of(content), tenant_of(table, tenant))
     except (PolicyRejectedError, UnusableError, OSError) as error:
-        print(f"quantgate: {error}", file=sys.stderr)
+        _print_unusable(stream, error, as_json)
         return UNUSABLE
     except ApiError as error:
         _print_refusal(stream, error, as_json)
@@ -57,6 +57,16 @@ def run(
     else:
         stream.write("\n".join(sentences(found)) + "\n")
     return EXPLAINED
+
+
+def _print_unusable(stream: TextIO, error: Exception, as_json: bool) -> None:
+    """As ``check`` and ``test`` say it: whoever reads JSON reads there what is wrong as well."""
+    if not as_json:
+        print(f"quantgate: {error}", file=sys.stderr)
+    elif isinstance(error, PolicyRejectedError):
+        print_json({"ok": False, "errors": msgspec.to_builtins(error.findings)}, stream)
+    else:
+        print_json({"ok": False, "errors": [{"message": str(error)}]}, stream)
 
 
 def _print_refusal(stream: TextIO, error: ApiError, as_json: bool) -> None:

@@ -39,6 +39,9 @@ class Expect(Strict):
     def _some(self) -> "Expect":
         if not self.model_fields_set:
             refuse("nothing is expected here", "name at least a pool, a rule or a bucket")
+        for key in ("never", "constraints", "error"):  # the others may be expected to be missing
+            if key in self.model_fields_set and getattr(self, key) is None:
+                refuse(f"{key} expects nothing", "give it a value, or leave it out")
         return self
 
 

@@ -17,6 +17,7 @@ from gateway.policy.schema.values import refuse
 ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 DATABASES = ("sqlite", "postgresql")
 _REFERENCE = re.compile(r"(?:env|file):.+")
+_USUAL_PORT = re.compile(r"http://.+:80|https://.+:443")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OUTSIDE = re.compile(r"[\x00-\x20\x7f-\U0010ffff]")
 _NUMBERS = re.compile(r"[0-9.]+")
@@ -76,6 +77,12 @@ def _origin(value: str) -> str:
             "an origin is what a browser sends: scheme and host in lower case, a port, and no path",
             "write it as https://app.example, or '*' for any",
         )
+    if "*" in value and value != "*":
+        refuse("an origin is compared as a whole, and `*` stands alone for any", "list each origin")
+    if _USUAL_PORT.fullmatch(value):
+        refuse("browsers leave the usual port of http and https out", f"write {value.rpartition(':')[0]}")
+    if not value.isascii():
+        refuse("browsers send a host in ASCII", "write its xn-- form")
     return value
 
 

@@ -141,6 +141,18 @@ def test_what_cannot_be_explained_exits_1(tmp_path: Path, capsys: pytest.Capture
     assert said.count("quantgate: ") == 3
 
 
+def test_what_cannot_be_explained_is_json_where_json_is_asked_for(tmp_path: Path) -> None:
+    """As `check` and `test` say it: a pipeline reads what is wrong where it reads what is right."""
+    status, text = explained(tmp_path, [], as_json=True)
+    assert (status, json.loads(text)["ok"]) == (1, False)
+    (tmp_path / "p.yaml").write_text("version: 2\n")
+    stream = io.StringIO()
+    assert run(tmp_path / "request.json", tmp_path / "p.yaml", None, True, stream) == 1
+    assert json.loads(stream.getvalue())["errors"][0] | {"message": ""} == {
+        "file": str(tmp_path / "p.yaml"), "line": 1, "column": 1, "message": "", "mend": "", "severity": "error"
+    }  # fmt: skip
+
+
 def test_the_command_reads_stdin_and_takes_a_tenant() -> None:
     """As people type it."""
     arguments = ["explain", "-", "--config", str(POLICY), "--tenant"]

@@ -167,6 +167,11 @@ def test_which_files_belong_to_a_path(folder: Path) -> None:
         ("version: 1\ntests: []\n", "tests: must not be empty"),
         ("version: 1\ntests:\n  - {name: a, body: {}, expect: {}}\n", "nothing is expected here"),
         ("version: 1\ntests:\n  - {name: a, body: {}, expect: {pol: x}}\n", "did you mean 'pool'?"),
+        ("version: 1\ntests:\n  - {name: a, body: {}, expect: {never: }}\n", "never expects nothing"),
+        (
+            "version: 1\ntests:\n  - {name: a, body: {}, expect: {rule: r, constraints: }}\n",
+            "constraints expects nothing",
+        ),
         ("version: 1\npolicy: ../x.yaml\ntests: []\n", "lies beside the test"),
         ("", "the file is empty"),
         ("a: [", "not valid YAML"),

@@ -81,6 +81,8 @@ def test_a_resolved_database_may_have_any_password() -> None:
 
 
 def test_an_origin_is_what_browsers_send() -> None:
-    """No path, and lower case."""
-    assert read(Origin, "https://app.example:8443") == "https://app.example:8443"
-    assert fault(Origin, "https://app.example/")
+    """No path, lower case, and only a port that is not the usual one; anything else is equal to none that is sent."""
+    for sent in ("https://app.example:8443", "http://localhost:3000", "https://a.example:80", "*", "null", "tauri://x"):
+        assert read(Origin, sent) == sent
+    for never in ("https://app.example/", "https://*.example", "https://a.example:443", "http://a:80", "https://höst"):
+        assert fault(Origin, never)
