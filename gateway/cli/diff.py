@@ -30,7 +30,6 @@ from gateway.policy.secret import SecretError, secrets_of
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
 
-_KEY_HEADER = "x-quantgate-samples-key"
 _WORDS = {
     "compared": "both answered",
     "other_failed": "the candidate gave no answer",
@@ -100,7 +99,7 @@ def _from_database(
 
 
 def _from_admin(admin: str, request_id: str, key: str | None) -> tuple[dict[str, Any], Texts | None]:
-    headers = {} if key is None else {_KEY_HEADER: key}
+    headers = {} if key is None else {samples.KEY_HEADER: key}
     pair: dict[str, Any] = orjson.loads(ask_admin(admin, f"/api/v1/pairs/{quote(request_id, safe='')}", None, headers))
     if "answers" not in pair:
         return pair, None

@@ -17,7 +17,7 @@ from sqlalchemy.engine import RowMapping
 from gateway.control.answers import cursor_of, error_answer, json_answer
 from gateway.control.archive import Archive
 from gateway.control.pairing import Standing
-from gateway.control.reads import KEY_HEADER, as_text, flag_of, guarded, page_of, read
+from gateway.control.reads import as_text, flag_of, guarded, page_of, read
 from gateway.core.span import read_moment
 from gateway.store import pairs, samples
 from gateway.store.engine import StoreError
@@ -66,7 +66,7 @@ class PairsApi:
             return error_answer(404, "pair_not_found", f"There is no pair of request {request_id}.")
         kept = await read(self._archive, samples.of_pair, request_id)
         found = pair_of(row) | {"texts_kept": kept is not None}
-        key = request.headers.get(KEY_HEADER)
+        key = request.headers.get(samples.KEY_HEADER)
         if key is None or kept is None:
             return json_answer(found, request)
         try:

@@ -26,7 +26,6 @@ from gateway.control.evidence import Evidence, deployment_record
 from gateway.control.latency import BLOCK_S, BLOCKS, as_values
 from gateway.control.orphans import end_with_parent
 from gateway.control.reads import (
-    KEY_HEADER,
     NoDatabaseError,
     as_text,
     engine_of,
@@ -185,7 +184,7 @@ class RecordsApi:
         if row is None:
             return error_answer(404, "sample_not_found", f"No sample of request {request_id} is kept.")
         found = _sample(row)
-        key = request.headers.get(KEY_HEADER)
+        key = request.headers.get(samples.KEY_HEADER)
         if key is not None:
             try:
                 opened = await asyncio.to_thread(lambda: samples.Sealer(key).open(row.request_id, row.sealed))

@@ -13,14 +13,13 @@ from gateway.control.recent import Recent
 from gateway.control.scoring import Scored
 from gateway.control.series import Counter
 from gateway.core.batch import Batch
-from gateway.core.consequence import Consequence, Kind, Subject, Tracker
+from gateway.core.consequence import BAD_BELOW, Consequence, Kind, Subject, Tracker
 from gateway.model.messages import Feedback
 from gateway.model.outcome import Outcome
 from gateway.store import aftermath
 
 RECENT_MOST = 100_000  # answers that are remembered for feedback; about 30 MB
 RECALLED_MOST = 10_000  # others that it spoke of
-BAD_BELOW = 0.5  # a score under this counts against the pool
 WAIT_S = 30.0  # how long feedback waits for its request's outcome or record
 AHEAD_S = 3_600.0  # what lies further in the future was said before the clock was set back
 WAITING_MOST = 10_000

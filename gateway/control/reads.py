@@ -17,8 +17,6 @@ from gateway.control.archive import Archive
 from gateway.errors import ApiError
 from gateway.store.selecting import PAGE_MOST
 
-KEY_HEADER = "x-quantgate-samples-key"
-
 Answer = TypeVar("Answer")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 

@@ -18,6 +18,7 @@ import msgspec
 from gateway.core.assemble import Answer, canonical_text
 
 RE_ASK_S = 120.0  # a person who asks the same again within two minutes did not get what they wanted
+BAD_BELOW = 0.5  # feedback with a score under this counts against the pool
 RESULT_CHARS = 4_000
 
 # A tool that failed says so at the start, in a field of its own, or with a flag of the protocol.

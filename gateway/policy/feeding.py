@@ -6,6 +6,7 @@ read. Computed over the same finite space as ``reach``, which calls this.
 
 from collections.abc import Iterator, Sequence
 
+from gateway.core.arms import WHOLE_BP
 from gateway.core.quality.finding import CLASS_OF, Check, FailureClass
 from gateway.errors import PolicyError
 from gateway.model.enums import GENERATING, Structured, ToolUse
@@ -19,7 +20,6 @@ from gateway.policy.space import Region, Space
 from gateway.policy.tree import Path, Tree
 from gateway.policy.words import describe
 
-WHOLE_BP = 10_000
 _STREAMED = frozenset({"ttft", "tpot", "token_gap"})
 _TOOLS_CHECKS = frozenset(check for check, kind in CLASS_OF.items() if kind is FailureClass.TOOL_FAILURE)
 _FORM_CHECKS = frozenset(check for check, kind in CLASS_OF.items() if kind is FailureClass.FORMAT_ERROR)

@@ -18,10 +18,10 @@ from gateway.store.inserting import PARAMETERS_MOST, Inserter
 from gateway.store.selecting import having, newest_first
 from gateway.store.tables import samples
 
-_NONCE_BYTES = 12
-
-
+KEY_HEADER = "x-quantgate-samples-key"
+"""In which a caller of the admin API sends the key, which the gateway need not have."""
 PAIR = "pair"
+_NONCE_BYTES = 12
 
 
 class Sample(msgspec.Struct, frozen=True):

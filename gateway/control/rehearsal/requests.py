@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.control import guards as guarding
+from gateway.control.rehearsal.levels import DISCORDANT
 from gateway.control.scoring import Scored
 from gateway.core.evidence.pairs import PairLoss
 from gateway.core.quality import Inspection
@@ -25,7 +26,6 @@ _CHECK_OF = {
     "refusal_rate": Check.REFUSAL,
     "degenerate_rate": Check.GARBAGE,
 }
-_DISCORDANT = 0.1
 
 _KIND = Kind(
     generation=1, worker=0, api="chat", tenant="rehearsal", tier="default", model="", adapter="", bucket="", length="",
@@ -114,7 +114,7 @@ def draw_pair(
     plan: Rollout, *, bucket: str, at_s: float, number: int, loss: float, rand: random.Random
 ) -> tuple[Pair, PairLoss]:
     """A compared shadow pair with mean loss ``loss``: a part differs, half of it either way for equal pools."""
-    differs = max(_DISCORDANT, abs(loss))
+    differs = max(DISCORDANT, abs(loss))
     value = 0.0
     if rand.random() < differs:
         value = 1.0 if rand.random() < 0.5 + loss / (2.0 * differs) else -1.0

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gateway.core.attempted import attempts_of, has_several, lost_s
+from gateway.core.consequence import BAD_BELOW
 from gateway.core.evidence.intervals import MeanInterval
 from gateway.core.quality import CLASS_OF, Check, Verdict
 from gateway.core.report.metrics import LATENCIES
@@ -21,7 +22,6 @@ from gateway.model.enums import Failure, Result
 CELLS_MOST = 2_000
 OTHER = "other"
 BAG_MOST = 1_000  # distinct lists of findings held before they are counted
-BAD_BELOW = 0.5  # feedback under this counts against the pool
 
 NOT_THE_POOLS_FAULT = frozenset(
     {Failure.REUSED_CLOSED.value, Failure.BUSY.value, Failure.STATUS_4XX.value, Failure.EXHAUSTED.value}

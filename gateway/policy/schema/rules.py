@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from gateway.model.enums import Api, Privilege, Structured, ToolUse
+from gateway.model.table import MARKS
 from gateway.policy.schema.pattern import Pattern
 from gateway.policy.schema.serving import Capability, Device, Format, RecordValue, Runtime, Text
 from gateway.policy.schema.values import (
@@ -30,7 +31,6 @@ ApiWord = Annotated[str, Among(api for api in Api if api not in (Api.MODELS, Api
 PrivilegeWord = Annotated[str, Among(Privilege)]
 ToolUseWord = Annotated[str, Among(ToolUse)]
 StructuredWord = Annotated[str, Among(Structured)]
-MARKS = ("code_fence", "table", "citations", "json_schema", "images", "tools")
 BUCKET_FIELDS = (
     "api",
     "model",

@@ -13,14 +13,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from gateway.control.api_records import RecordsApi
 from gateway.control.endpoints import EndpointView
 from gateway.control.evidence import Evidence
-from gateway.control.reads import KEY_HEADER
 from gateway.core.quality import Check
 from gateway.core.report import Report
 from gateway.model.messages import Feedback
 from gateway.model.proving import Oversight, Samples
 from gateway.model.table import Table
 from gateway.runtimes.attestation import Attestation, reported
-from gateway.store.samples import Sample, SampleRow, Sealer
+from gateway.store.samples import KEY_HEADER, Sample, SampleRow, Sealer
 from tests.unit.control.conftest import compiled, load_text, outcome, policy_text
 from tests.unit.control.exchanges import SECRET, batch, scored, until
 
