@@ -7,7 +7,9 @@ by ``load`` for a policy whose names are known to be good.
 from collections.abc import Iterator
 
 from gateway.errors import PolicyError
+from gateway.policy.proving import baseline_of
 from gateway.policy.schema import Policy
+from gateway.policy.schema.proving import Rollout, Shadow
 from gateway.policy.schema.rules import PoolTraits
 from gateway.policy.schema.serving import Model, Pool, Timeouts
 from gateway.policy.schema.values import did_you_mean
@@ -18,7 +20,7 @@ Doubt = tuple[Path, str, str]
 
 def check_doubts(policy: Policy, tree: Tree) -> list[PolicyError]:
     """Warnings, each where the doubtful value stands."""
-    doubts = [*_models(policy), *_pools(policy), *_constraints(policy)]
+    doubts = [*_models(policy), *_pools(policy), *_constraints(policy), *_comparisons(policy)]
     return [tree.place(path).finding(message, mend, "warning") for path, message, mend in doubts]
 
 
@@ -71,6 +73,20 @@ def _constraints(policy: Policy) -> Iterator[Doubt]:
         for key, traits in (("require", constraint.require), ("forbid", constraint.forbid)):
             if traits is not None:
                 yield from _words(policy, ("constraints", index, key), traits)
+
+
+def _comparisons(policy: Policy) -> Iterator[Doubt]:
+    """Candidates that share a runtime with their baseline: whatever is compared there is the same."""
+    pools = policy.pools
+    rules: list[tuple[Path, Rollout | Shadow]] = [
+        *((("rollouts", index), rollout) for index, rollout in enumerate(policy.rollouts)),
+        *((("shadow", index), shadow) for index, shadow in enumerate(policy.shadow)),
+    ]
+    for path, rule in rules:
+        baseline = baseline_of(policy, rule.candidate, rule.baseline)
+        for url in set(pools[rule.candidate].endpoints) & set(pools[baseline].endpoints):
+            message = f"{url} is an endpoint of the baseline {baseline!r} too, and is compared with itself"
+            yield (*path, "candidate"), message, f"correct pools.{rule.candidate}.endpoints"
 
 
 def _words(policy: Policy, path: Path, traits: PoolTraits) -> Iterator[Doubt]:

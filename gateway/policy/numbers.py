@@ -8,15 +8,17 @@ class _WrittenInt(int):
     text: str
 
 
-class _WrittenFloat(float):
+class WrittenFloat(float):
+    """A number with a fraction or an exponent that a person wrote; the normal form of a policy has plain ones."""
+
     text: str
 
 
 def written(number: int | float, text: str) -> int | float:
     """``number``, which remembers ``text`` if that says more."""
-    if str(number) == text:
+    if isinstance(number, int) and str(number) == text:
         return number
-    kept = _WrittenInt(number) if isinstance(number, int) else _WrittenFloat(number)
+    kept = _WrittenInt(number) if isinstance(number, int) else WrittenFloat(number)
     kept.text = text
     return kept
 
@@ -26,5 +28,5 @@ def as_written(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return value.text if isinstance(value, _WrittenInt | _WrittenFloat) else str(value)
+        return value.text if isinstance(value, _WrittenInt | WrittenFloat) else str(value)
     return value

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from gateway.policy.numbers import WrittenFloat, as_written
 from gateway.policy.schema.rules import ApiWord, PrivilegeWord, StructuredWord, ToolUseWord, When
 from gateway.policy.schema.values import (
     Among,
@@ -53,10 +54,11 @@ _FREQUENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:per|/)\s*(day|week|month|year)")
 def _frequency(value: object) -> float:
     if isinstance(value, str) and (match := _FREQUENCY.fullmatch(value.strip())):
         number = float(match[1]) * _PER[match[2]]
-    elif isinstance(value, float):
+    elif isinstance(value, float) and not isinstance(value, WrittenFloat):  # the normal form
         number = value
     else:
-        refuse("a frequency such as '1 per year' expected")
+        likely = f"did you mean {as_written(value)} per year?" if isinstance(value, int | float) else ""
+        refuse("a frequency such as '1 per year' expected", likely)
     if not 0 < number <= 100_000:
         refuse("a frequency above 0 expected", "the engine divides it over all series; 1 per year is the default")
     return number

@@ -25,6 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from rapidfuzz import fuzz, process
 
+from gateway.policy.numbers import WrittenFloat, as_written
+
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)\s*")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdwy])\s*")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
@@ -127,8 +129,8 @@ def read_duration(value: object) -> float:
     expected = "a duration such as 500ms, 2s, 5m, 24h, 7d"
     if isinstance(value, bool) or value is None:
         refuse(f"{expected} expected")
-    if isinstance(value, int):
-        refuse(f"{expected} expected", f"did you mean {value}s?")
+    if isinstance(value, int | WrittenFloat):
+        refuse(f"{expected} expected", f"did you mean {as_written(value)}s?")
     if isinstance(value, float):
         seconds = value
     else:

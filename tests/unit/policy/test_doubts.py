@@ -14,6 +14,12 @@ def forbid(data: dict[str, Any], **traits: Any) -> None:
     data["constraints"].append({"name": "ban", "forbid": traits})
 
 
+def copied(data: dict[str, Any]) -> None:
+    """A pool that was made from the baseline, with one endpoint left."""
+    pool(data, "fp8", endpoints=["http://bf16-1:8000", "http://new:1"])
+    data["shadow"] = [{"name": "s", "candidate": "fp8", "sample": "5%"}]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -26,6 +32,7 @@ def forbid(data: dict[str, Any], **traits: Any) -> None:
             lambda d: pool(d, "int4", adapters=["legal"]),
             "never served: 'legal' is not validated on q4_k_m",
         ),
+        (copied, "http://bf16-1:8000 is an endpoint of the baseline 'bf16' too, and is compared with itself"),
         (
             lambda d: forbid(d, method="awk"),
             "no pool has the method 'awk'; the whole word counts",

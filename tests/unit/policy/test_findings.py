@@ -55,6 +55,11 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
     ("change", "said"),
     [
         (lambda d: d.update(pools=[]), "pools: a mapping expected"),
+        (
+            lambda d: d["pools"]["fp8"].update(timeouts={"idle": 20.5}),
+            "5m, 24h, 7d expected (did you mean 20.5s?)",
+        ),
+        (lambda d: d["guards"].update(false_rollbacks={"at_most": 0.5}), "expected (did you mean 0.5 per year?)"),
         (lambda d: d.update(version=True), "version: 1 expected"),
         (lambda d: d.update(version=1.0), "version: 1 expected"),
         (lambda d: d["constraints"][0].update(when={"tools": {}}), "when.tools: nothing is named here"),
