@@ -199,14 +199,10 @@ class Control:
         self.recorder.subscribe("evidence", self.evidence.take_batch)
         self.recorder.subscribe_losses(self.metrics.take_losses)
         self.recorder.subscribe_losses(self.evidence.take_losses)
-        self.evidence.likelihood.overloaded = self._has_waiting
+        self.evidence.likelihood.overloaded = self.probes.has_waiting
+        self.evidence.likelihood.caution.serves_adapters = self.probes.serves_adapters
         self.publisher.on_applied.append(self._applied)
         self.link.on_joined.append(self.probes.tell)
-
-    def _has_waiting(self, endpoint: str) -> bool:
-        """Whether requests wait at an endpoint, as far as its runtime tells."""
-        loads = (view.load for view in self.probes.views() if view.endpoint == endpoint)
-        return any(load is not None and (load.waiting or 0) > 0 for load in loads)
 
     def _applied(self, publication: Publication) -> None:
         table = publication.table

@@ -17,7 +17,8 @@ From finished requests to numbers and records:
 - ``evidence``                 wires what follows
 - ``scoring``, ``scorer_process``, ``verdicts``   checks of answers, in processes of their own
 - ``joining``, ``recent``, ``recall``   feedback and later turns, joined to the answers they speak of
-- ``pairing``, ``pair_process``, ``opinion_plugins``, ``likelihood``   shadow pairs compared and scored
+- ``pairing``, ``pair_process``, ``opinion_plugins``   shadow pairs compared
+- ``likelihood``, ``likelihood_calls``, ``likelihood_caution``   and scored by the pools, as far as no engine is risked
 - ``sampling``                 which texts are kept
 - ``archive``, ``backlog``     on the way to the database, by one writer thread
 - ``orphans``                  no process outlives control

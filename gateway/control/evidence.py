@@ -16,6 +16,7 @@ from gateway.control.endpoints import EndpointView
 from gateway.control.joining import Joining
 from gateway.control.latency import Latency
 from gateway.control.likelihood import Likelihood
+from gateway.control.likelihood_caution import Caution
 from gateway.control.pairing import Pairing
 from gateway.control.recall import Recall
 from gateway.control.sampling import Sampling, opted_out
@@ -57,7 +58,7 @@ class Evidence:
         self.joining = Joining(self.archive.put)
         self.recall = Recall(self.joining, self.archive, wall)
         self.sampling = Sampling(self.archive.put, rand)
-        self.likelihood = Likelihood(self.scoring.run)
+        self.likelihood = Likelihood(self.scoring.run, Caution(monotonic))
         self.pairing = Pairing(self.scoring, self.archive.put, self.likelihood)
         self.pairing.subscribe(self.sampling.take_pair)
         self.scoring.subscribe("verdicts", self.verdicts.take_scored)

@@ -2,8 +2,8 @@
 
 Asked from control and not from the workers: it is late work on texts that only the scorer processes have read, each
 answer takes several calls to a runtime's own API, and none of it may cost a worker's loop. Owns its queue, bounded in
-number and bytes, and its few calls at a time; asks nothing of an endpoint whose requests wait. What is not scored is
-counted by why.
+number and bytes, and its few calls at a time; asks nothing of an endpoint whose requests wait, and nothing that
+``control.likelihood_caution`` objects to. What is not scored is counted by why.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ import msgspec
 import structlog
 
 from gateway.control import pair_process
+from gateway.control.likelihood_calls import Calls
+from gateway.control.likelihood_caution import Caution, tokens_at_once
 from gateway.control.scoring import ScorerDiedError
 from gateway.control.series import Counter, Family, Histogram
 from gateway.core.assemble import JsonProblemError, parse_envelope
@@ -36,12 +38,12 @@ from gateway.core.comparison.scoring import Steps
 from gateway.core.mirror import sampled
 from gateway.model.enums import Api
 from gateway.model.pair import Leg, Pair
-from gateway.model.table import Endpoint, Pool, Table
+from gateway.model.proving import Shadow
+from gateway.model.table import Pool, Table
 
 RUNNING_MOST = 2
 WAITING_MOST = 32
 REQUEST_MOST_BYTES = 256 * 1024  # a prompt over this costs the pools more than its score is worth
-REPLY_MOST_BYTES = 64 * 1024 * 1024  # log-probabilities of a long prompt
 PAIR_S = 60.0
 BUSY_WAITS = 20
 GAP_BOUNDS = (-0.1, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -93,7 +95,11 @@ class Likelihood:
     """The stage. ``run`` lends a scorer process; ``overloaded`` tells whether requests wait at an endpoint."""
 
     def __init__(
-        self, run: Run, overloaded: Callable[[str], bool] = lambda _: False, busy_pause_s: float = 1.0
+        self,
+        run: Run,
+        caution: Caution,
+        overloaded: Callable[[str], bool] = lambda _: False,
+        busy_pause_s: float = 1.0,
     ) -> None:
         self.counted = Counter(
             "quantgate_likelihood_total",
@@ -107,15 +113,16 @@ class Likelihood:
             ("bucket", "candidate"),
             GAP_BOUNDS,
         )
+        self.caution = caution
+        self._calls = Calls(caution)
         self.overloaded = overloaded
         self._run = run
         self._busy_pause_s = busy_pause_s
-        self._shares: dict[str, float] = {}
+        self._rules: dict[str, Shadow] = {}
         self._pools: Mapping[str, Pool] = {}
         self._names: Mapping[str, tuple[str, str | None]] = {}
         self._waiting: deque[_Job] = deque()
         self._tasks: set[asyncio.Task[tuple[str, PairGap | None]]] = set()
-        self._session: aiohttp.ClientSession | None = None
         self._subscribers: list[Callable[[ScoredGap], None]] = []
 
     def subscribe(self, subscriber: Callable[[ScoredGap], None]) -> None:
@@ -124,7 +131,7 @@ class Likelihood:
 
     def configure(self, table: Table) -> None:
         """A policy came into force."""
-        self._shares = {rule.name: rule.likelihood for rule in table.shadows if rule.likelihood > 0}
+        self._rules = {rule.name: rule for rule in table.shadows if rule.likelihood > 0}
         self._pools = table.pools
         self._names = table.names
 
@@ -134,19 +141,30 @@ class Likelihood:
 
     def wants(self, pair: Pair) -> bool:
         """Whether the pair is in its rule's share and can be scored at all."""
-        share = self._shares.get(pair.rule)
-        if share is None or pair.api not in APIS or pair.baseline.failure or pair.candidate.failure:
+        rule = self._rules.get(pair.rule)
+        if rule is None or pair.api not in APIS or pair.baseline.failure or pair.candidate.failure:
             return False
         key = bytes.fromhex(pair.conversation) or pair.request_id.encode()
-        if not sampled(pair.rule, "likelihood", key, share):
+        if not sampled(pair.rule, "likelihood", key, rule.likelihood):
             return False
-        if any(self._capability(leg.pool) is Scoring.NONE for leg in (pair.baseline, pair.candidate)):
-            self._count(pair, "unsupported_runtime")
-            return False
-        if len(pair.request) > REQUEST_MOST_BYTES:
-            self._count(pair, "too_long")
-            return False
-        return True
+        objection = self._objection(pair, rule)
+        if objection:
+            self._count(pair, objection)
+        return not objection
+
+    def _objection(self, pair: Pair, rule: Shadow) -> str:
+        """Why the pair cannot or must not be scored, in a word."""
+        legs = (pair.baseline, pair.candidate)
+        if any(self._capability(leg.pool) is Scoring.NONE for leg in legs):
+            return "unsupported_runtime"
+        for leg in legs:
+            scoring = self._capability(leg.pool)
+            found = self.caution.objection(self._pools[leg.pool], scoring)
+            if found:
+                return found
+            if tokens_at_once(scoring, pair.request, legs) > rule.likelihood_tokens:
+                return "too_long"
+        return "too_long" if len(pair.request) > REQUEST_MOST_BYTES else ""
 
     def take(self, pair: Pair, done: Callable[[PairGap | None], None]) -> None:
         """Score a pair; ``done`` hears the gap, or None if there is none, exactly once."""
@@ -166,8 +184,7 @@ class Likelihood:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        await self._calls.close()
 
     def _feed(self) -> None:
         while self._waiting and len(self._tasks) < RUNNING_MOST:
@@ -228,7 +245,7 @@ class Likelihood:
         found = await asyncio.to_thread(_step, steps, None)
         while isinstance(found, Call):
             await self._until_calm(endpoint.name)
-            reply = await self._post(pair, pool, endpoint, found)
+            reply = await self._calls.post(pair, pool, endpoint, found)
             found = await asyncio.to_thread(_step, steps, reply)
         return found
 
@@ -239,22 +256,6 @@ class Likelihood:
                 return
             await asyncio.sleep(self._busy_pause_s)
         raise _BusyError
-
-    async def _post(self, pair: Pair, pool: Pool, endpoint: Endpoint, call: Call) -> Reply:
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
-        headers = {"Content-Type": "application/json", "x-quantgate-shadow": pair.rule}
-        headers["x-request-id"] = f"{pair.request_id}.likelihood"
-        if pool.authorization is not None:
-            headers["Authorization"] = pool.authorization.decode("latin-1")
-        url = f"{url_of(endpoint)}{call.path}"
-        async with self._session.post(url, data=call.body, headers=headers, allow_redirects=False) as response:
-            body = b""
-            async for piece in response.content.iter_any():
-                body += piece
-                if len(body) > REPLY_MOST_BYTES:
-                    raise OSError("the reply is longer than is read")
-            return Reply(response.status, body)
 
     def _served_name(self, pool: Pool, request: Mapping[str, Any]) -> str:
         """What the pool calls the model or the adapter that the client asked for."""
@@ -269,12 +270,6 @@ class Likelihood:
 
     def _count(self, pair: Pair, outcome: str) -> None:
         self.counted.add((pair.bucket, pair.candidate.pool, outcome))
-
-
-def url_of(endpoint: Endpoint) -> str:
-    """An endpoint's base URL without a trailing slash."""
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{endpoint.scheme}://{host}:{endpoint.port}{endpoint.base_path.rstrip('/')}"
 
 
 def _step(steps: Steps, reply: Reply | None) -> Call | TokenScores:

@@ -67,6 +67,16 @@ class Probes:
         """One view per endpoint."""
         return [prober.view for prober in self._probers.values()]
 
+    def has_waiting(self, endpoint: str) -> bool:
+        """Whether requests wait at an endpoint, as far as its runtime tells."""
+        loads = (view.load for view in self.views() if view.endpoint == endpoint)
+        return any(load is not None and (load.waiting or 0) > 0 for load in loads)
+
+    def serves_adapters(self, endpoint: str) -> bool:
+        """Whether an endpoint's runtime lists LoRA adapters."""
+        known = (view.attestation for view in self.views() if view.endpoint == endpoint)
+        return any(attestation is not None and bool(attestation.adapters) for attestation in known)
+
     def message(self) -> Endpoints:
         """What workers are told.
 

@@ -72,7 +72,7 @@ class Shadow(msgspec.Struct, frozen=True):
     """Which requests are mirrored, to where, and how much of it. ``sample``, ``noise`` and ``likelihood`` are shares.
 
     ``rate``: requests per second at most, None = unlimited. ``queue``: waiting legs at most; the next is dropped and
-    counted.
+    counted. ``likelihood_tokens``: longest text that is scored, where its scores are held together.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Shadow(msgspec.Struct, frozen=True):
     queue: int = 64
     timeout_s: float = 120.0
     likelihood: float = 0.0
+    likelihood_tokens: int = 1_024
     embedding: bool = False
     judge: bool = False
 

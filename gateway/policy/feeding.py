@@ -44,6 +44,14 @@ def check_feeding(policy: Policy, table: Table, tree: Tree, space: Space, cells:
     return found
 
 
+def unscored(table: Table, *pools: str) -> str:
+    """Why no answer of these pools is scored by likelihood together; empty if they are (``likelihood_caution``)."""
+    for pool in (table.pools[name] for name in pools):
+        if pool.runtime == "vllm" and pool.adapters:
+            return f"{pool.name!r} serves LoRA adapters on vLLM, which can die of being asked for scores"
+    return ""
+
+
 class _Looked:
     """One rollout, and the requests that its candidate may serve."""
 
@@ -69,6 +77,12 @@ class _Looked:
 
     def _without_pairs(self, guard: Guard) -> Iterator[tuple[str, str]]:
         rollout = self._rollout
+        never = unscored(self._table, rollout.candidate, rollout.baseline)
+        if guard.metric == "likelihood_gap" and never:
+            yield (
+                f"the guard {guard.name!r} needs pairs that are scored by likelihood, and none is: {never}",
+                "set adapters: [] of pools that serve none, or use metric: agreement",
+            )
         if any(stage.kind == "shadow" for stage in rollout.stages):
             return  # the stage mirrors by itself, with all that its guards need
         rules = [rule for rule in self._table.shadows if self._mirrors(rule)]

@@ -150,6 +150,7 @@ def _shadow(policy: Policy, shadow: written.Shadow) -> Shadow:
         queue=shadow.queue,
         timeout_s=shadow.timeout,
         likelihood=shadow.likelihood,
+        likelihood_tokens=shadow.likelihood_tokens,
         embedding=shadow.embedding,
         judge=shadow.judge,
     )

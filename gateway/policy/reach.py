@@ -10,7 +10,7 @@ from gateway.model.proving import Rollout, Shadow
 from gateway.model.table import Table
 from gateway.policy.analysis import bucket_count
 from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
-from gateway.policy.feeding import check_feeding
+from gateway.policy.feeding import check_feeding, unscored
 from gateway.policy.schema import Policy
 from gateway.policy.space import Region, Space, TooFineError
 from gateway.policy.tree import Path, Tree
@@ -183,6 +183,11 @@ class _Checker:
                 self._say(
                     ("shadow", index), f"shadow rule {shadow.name!r} mirrors nothing: {found[0]}", found[1], "warning"
                 )
+            asked = unscored(self._table, shadow.candidate, shadow.baseline) if shadow.likelihood else ""
+            if asked:
+                mend = "leave likelihood out, or set adapters: [] of pools that serve none"
+                message = f"shadow rule {shadow.name!r} has no pair scored by likelihood: {asked}"
+                self._say(("shadow", index), message, mend, "warning")
 
     def _unmirrored(self, shadow: Shadow) -> tuple[str, str] | None:
         """Why no request of a shadow rule is ever mirrored, with the mend; None if some are."""

@@ -54,12 +54,20 @@ def gateway(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ga
 
 
 def make_policy(vllm: Vllm) -> dict[str, Any]:
-    """Two pools of one endpoint: one says what it is, and one does not."""
+    """Pools of one endpoint: two say what it is, and one does not."""
     served = {"model": "m", "runtime": "vllm", "endpoints": [vllm.url], "upstream_model": vllm.name}
     return policy(
         {"m": {"context_window": WINDOW, "baseline": "full", "adapters": {ADAPTER: {"validated_on": ["bf16"]}}}},
-        {"full": {**served, "precision": BF16}, "wrong": {**served, "precision": INT4, "adapters": []}},
+        {
+            "full": {**served, "precision": BF16},
+            "twin": {**served, "precision": BF16, "adapters": []},
+            "wrong": {**served, "precision": INT4, "adapters": []},
+        },
         [{"name": "all", "pools": ["wrong", "full"]}],
+        shadow=[
+            {"name": "rule", "when": {"structured": "json_schema"}, "sample": "100%", "candidate": "twin"}
+            | {"noise_leg": "0%", "likelihood": "100%"}
+        ],
         classify={"tools": {"privileged": ["payment_*"]}},
         constraints=[{"name": "stay", "when": {"tools": {"privilege": "high"}}, "require": {"weights": "bf16"}}],
     )
@@ -143,6 +151,12 @@ def test_structured_output_is_obeyed(client: openai.OpenAI) -> None:
         response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": schema}},
     )
     assert isinstance(json.loads(answer.choices[0].message.content or "")["age"], int)
+
+
+def test_evidence_asks_nothing_that_could_end_the_engine(vllm: Vllm, gateway: Gateway) -> None:
+    """The structured request of before was mirrored; this vLLM dies of being asked for a prompt's scores."""
+    wait_for(lambda: gateway.total("quantgate_likelihood_total", outcome="adapters") == 1, "the pair is left unscored")
+    assert vllm.running() == 0
 
 
 def test_an_adapter_is_served_under_its_own_name(gateway: Gateway, client: openai.OpenAI) -> None:

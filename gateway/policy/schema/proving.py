@@ -35,6 +35,7 @@ from gateway.policy.schema.values import (
     Share,
     StageShare,
     Strict,
+    Tokens,
     TrafficShare,
     Word,
     did_you_mean,
@@ -85,6 +86,7 @@ class Shadow(Strict):
     )
     timeout: PositiveDuration = 120.0
     likelihood: Share = Field(default=0.0, description="share of pairs scored teacher-forced, where the runtime can")
+    likelihood_tokens: Tokens = Field(default=1_024, description="longest text that is scored, in tokens")
     embedding: StrictBool = False
     judge: StrictBool = False
 

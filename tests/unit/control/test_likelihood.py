@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from gateway.control.likelihood import Likelihood, PairGap, ScoredGap, url_of
+from gateway.control.likelihood import Likelihood, PairGap, ScoredGap
+from gateway.control.likelihood_caution import Caution
 from gateway.control.scoring import ScorerDiedError
+from gateway.core.comparison import Scoring
 from gateway.model.precision import Precision
 from gateway.model.proving import Shadow
 from gateway.model.table import Endpoint, Pool, Table
@@ -63,7 +65,7 @@ async def runtimes() -> AsyncIterator[dict[str, Runtime]]:
         await runtime.stop()
 
 
-def table(runtimes: dict[str, Runtime], runtime: str = "vllm", **rule: Any) -> Table:
+def table(runtimes: dict[str, Runtime], runtime: str = "vllm", adapters: tuple[str, ...] = (), **rule: Any) -> Table:
     pools: dict[str, Pool] = {}
     for name, made in runtimes.items():
         endpoint = Endpoint(f"{name}/0", name, "http", "127.0.0.1", made.port, "/base/")
@@ -75,7 +77,7 @@ def table(runtimes: dict[str, Runtime], runtime: str = "vllm", **rule: Any) -> T
             (endpoint,),
             upstream_model=f"up-{name}",
             authorization=b"Bearer key-" + name.encode(),
-            adapters={"lora": f"lora-{name}"},
+            adapters={adapter: f"{adapter}-{name}" for adapter in adapters},
         )
     shadow = Shadow("rule", always, "always", 1.0, "m", "int4", "bf16", likelihood=1.0)
     names = {"m": ("m", None), "lora": ("m", "lora")}
@@ -103,7 +105,7 @@ def outcomes(likelihood: Likelihood) -> dict[str, int]:
 async def test_each_answer_is_scored_under_both_pools(runtimes: dict[str, Runtime], eventually: Any) -> None:
     """Four calls with the mark, the pool's own key and name; the gap is how much less likely the other pool finds each
     answer, and its mean is the pair's."""
-    likelihood = Likelihood(_here)
+    likelihood = Likelihood(_here, Caution(lambda: 0.0))
     likelihood.configure(table(runtimes))
     heard: list[ScoredGap] = []
     likelihood.subscribe(heard.append)
@@ -128,8 +130,13 @@ async def test_each_answer_is_scored_under_both_pools(runtimes: dict[str, Runtim
 
 async def test_an_adapter_is_asked_for_by_the_pools_name(runtimes: dict[str, Runtime], eventually: Any) -> None:
     """A request to an adapter is scored under the adapter, as each pool calls it."""
-    likelihood = Likelihood(_here)
-    likelihood.configure(table(runtimes))
+
+    class Bold(Caution):
+        def objection(self, pool: Pool, scoring: Scoring) -> str:
+            return ""
+
+    likelihood = Likelihood(_here, Bold(lambda: 0.0))
+    likelihood.configure(table(runtimes, adapters=("lora",)))
     request = json.dumps({"model": "lora", "messages": [{"role": "user", "content": "q"}]}).encode()
     assert await scored(likelihood, make_pair(request=request), eventually) is not None
     assert runtimes["int4"].bodies[0]["model"] == "lora-int4"
@@ -148,7 +155,7 @@ async def test_what_cannot_be_scored_is_named(
     runtimes: dict[str, Runtime], eventually: Any, change: Any, outcome: str | None
 ) -> None:
     """A pool that refuses, an endpoint at which clients wait: the pair has no gap, and the count says why."""
-    likelihood = Likelihood(_here, busy_pause_s=0.001)
+    likelihood = Likelihood(_here, Caution(lambda: 0.0), busy_pause_s=0.001)
     likelihood.configure(table(runtimes))
     change(runtimes, likelihood)
     gap = await scored(likelihood, make_pair(), eventually)
@@ -159,7 +166,7 @@ async def test_what_cannot_be_scored_is_named(
 
 async def test_a_pool_that_is_gone_and_a_scorer_that_died(runtimes: dict[str, Runtime], eventually: Any) -> None:
     """Neither ends the stage."""
-    likelihood = Likelihood(_here)
+    likelihood = Likelihood(_here, Caution(lambda: 0.0))
     likelihood.configure(table(runtimes))
     await runtimes["int4"].stop()
     assert await scored(likelihood, make_pair(), eventually) is None
@@ -175,7 +182,7 @@ async def test_a_pool_that_is_gone_and_a_scorer_that_died(runtimes: dict[str, Ru
 
 async def test_only_what_can_be_scored_is_chosen(runtimes: dict[str, Runtime]) -> None:
     """The rule's share, chat and completions, two answers, two runtimes that can, a prompt of bounded size."""
-    likelihood = Likelihood(_here)
+    likelihood = Likelihood(_here, Caution(lambda: 0.0))
     likelihood.configure(table(runtimes))
     assert likelihood.wants(make_pair())
     assert likelihood.wants(make_pair(api="completions", conversation=""))
@@ -196,6 +203,26 @@ async def test_only_what_can_be_scored_is_chosen(runtimes: dict[str, Runtime]) -
     }
 
 
+async def test_no_pool_is_asked_what_its_engine_could_die_of(runtimes: dict[str, Runtime], eventually: Any) -> None:
+    """Adapters on vLLM, a long text, a pool whose server broke under a call: counted by why, and nothing is sent."""
+    likelihood = Likelihood(_here, Caution(lambda: 0.0))
+    likelihood.configure(table(runtimes, adapters=("lora",)))
+    assert not likelihood.wants(make_pair())
+    likelihood.configure(table(runtimes))
+    assert not likelihood.wants(make_pair(baseline=make_leg(prompt_tokens=1_000, completion_tokens=25)))
+    assert likelihood.wants(make_pair(baseline=make_leg(prompt_tokens=1_000, completion_tokens=24)))
+    likelihood.configure(table(runtimes, likelihood_tokens=10))
+    assert not likelihood.wants(make_pair(baseline=make_leg(prompt_tokens=10, completion_tokens=1)))
+    likelihood.configure(table(runtimes))
+    runtimes["int4"].status = 500
+    assert await scored(likelihood, make_pair(), eventually) is None
+    asked = len(runtimes["int4"].asked)
+    assert not likelihood.wants(make_pair())
+    assert len(runtimes["int4"].asked) == asked
+    assert outcomes(likelihood) == {"adapters": 1, "too_long": 2, "refused": 1, "suspended": 1}
+    await likelihood.stop()
+
+
 async def test_the_queue_is_bounded_and_given_up_at_the_end(runtimes: dict[str, Runtime], eventually: Any) -> None:
     """Each pair that was taken comes back exactly once, scored or not."""
 
@@ -203,7 +230,7 @@ async def test_the_queue_is_bounded_and_given_up_at_the_end(runtimes: dict[str, 
         await asyncio.Event().wait()
         return b""
 
-    likelihood = Likelihood(never)
+    likelihood = Likelihood(never, Caution(lambda: 0.0))
     likelihood.configure(table(runtimes))
     found: list[PairGap | None] = []
     for _ in range(40):
@@ -212,9 +239,3 @@ async def test_the_queue_is_bounded_and_given_up_at_the_end(runtimes: dict[str, 
     await likelihood.stop()
     assert found == [None] * 40
     assert outcomes(likelihood) == {"queue_full": 6, "stopping": 34}
-
-
-def test_addresses() -> None:
-    """IPv6 in brackets, no slash at the end."""
-    assert url_of(Endpoint("e", "p", "http", "::1", 8000, "")) == "http://[::1]:8000"
-    assert url_of(Endpoint("e", "p", "https", "h", 443, "/x/")) == "https://h:443/x"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.control import pair_process, pairing
 from gateway.control.likelihood import Likelihood, PairGap
+from gateway.control.likelihood_caution import Caution
 from gateway.control.pair_process import Work
 from gateway.control.pairing import Pairing, ScoredPair, Standing, row_of, size_of
 from gateway.control.scoring import Scoring
@@ -27,7 +28,7 @@ class Side:
         self.rows: list[PairRow] = []
         self.heard: list[ScoredPair] = []
         self.scoring = scoring
-        self.pairing = Pairing(scoring, self.rows.append, Likelihood(scoring.run), **options)
+        self.pairing = Pairing(scoring, self.rows.append, Likelihood(scoring.run, Caution(lambda: 0.0)), **options)
         self.pairing.subscribe(self.heard.append)
 
     def events(self) -> dict[str, int]:

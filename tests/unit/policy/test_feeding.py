@@ -20,6 +20,8 @@ def rolling(guard: dict[str, Any], *, shadow: list[dict[str, Any]] | None = None
         data["pools"]["bf16"]["limits"] = {"inflight": 64}
         data["gateway"] = {"queue": {"tiers": ["gold", "free"]}}
         data["classify"]["buckets"] = {"most": "10k"}
+        if guard["metric"] == "likelihood_gap":
+            data["pools"]["bf16"]["runtime"] = data["pools"]["int4"]["runtime"] = "sglang"
 
     return change
 
@@ -189,3 +191,19 @@ def test_a_finer_candidate_that_tool_loops_could_not_leave_is_warned_of(policies
         data["routes"][0]["pools"].append("spare")
 
     assert policies.load(and_then(and_then(rolling(ERRORS), finer), spare)).warnings == ()
+
+
+@pytest.mark.parametrize("shadow", [[], [{**PAIRS, "likelihood": "10%"}]], ids=["stage", "rule"])
+def test_adapters_on_vllm_leave_likelihood_without_data(shadow: list[dict[str, Any]], policies: Any) -> None:
+    """Such a pool is never asked for scores, so a guard that waits for them waits for ever."""
+    stages = [{"weight": "100%"}] if shadow else [{"shadow": "5%"}, {"weight": "100%"}]
+
+    def change(data: dict[str, Any]) -> None:
+        rolling(LIKELIHOOD, shadow=shadow, stages=stages)(data)
+        data["pools"]["int4"]["runtime"] = "vllm"
+
+    said = [warning.message for warning in policies.load(change).warnings]
+    assert [message.partition(":")[0] for message in said] == [
+        "the guard 'g' needs pairs that are scored by likelihood, and none is",
+        *(["shadow rule 's' has no pair scored by likelihood"] if shadow else []),
+    ]
