@@ -115,7 +115,7 @@ def _series(engine: Engine, now_s: float) -> Iterable[Family]:
     )
     yield gauge("quantgate_evidence_outcomes", "Outcomes behind the evidence of the stage.", _SERIES, outcomes)
     yield gauge("quantgate_outcomes_late", "Outcomes that came after their block was judged.", _SERIES, late)
-    words = "Lag-1 correlation of the baseline's block votes; keep it under 0.05."
+    words = "Lag-1 correlation of the baseline's block votes beyond what chance may explain; keep it under 0.05."
     yield gauge("quantgate_vote_correlation", words, _SERIES, correlation)
     yield gauge("quantgate_verdict", "1 for the verdict of the series.", (*_SERIES, "verdict"), verdicts)
     yield gauge("quantgate_guard_silent", "1 if a guard gets nothing although the pool serves.", _SERIES, silent)

@@ -5,7 +5,7 @@ import random
 import msgspec
 import pytest
 
-from gateway.core.evidence.dispersion import DAY_S, Dispersion, DispersionState, longer_block_s
+from gateway.core.evidence.dispersion import DAY_S, LAG_LIMIT, Dispersion, DispersionState, longer_block_s
 
 
 def _measured(outcomes, per_block: int = 20, block_s: float = 10.0) -> Dispersion:
@@ -39,6 +39,16 @@ def test_neighbouring_blocks_that_go_together_are_seen():
     steady = [rng.random() < 0.2 for _ in range(100_000)]
     assert _measured(swinging).lag_correlation() > 0.5
     assert abs(_measured(steady).lag_correlation()) < 0.05
+
+
+def test_chance_is_no_correlation():
+    """Of independent votes of a thin bucket hardly any are said to be correlated, however few there are."""
+    told = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        found = _measured([rng.random() < 0.2 for _ in range(300)], per_block=2).lag_correlation()
+        told += found is not None and found > LAG_LIMIT
+    assert told <= 1
 
 
 def test_gaps_are_no_neighbours():
