@@ -48,12 +48,19 @@ def test_b84_model_name_of_the_answer(upstream: Upstream, start_gateway: Callabl
         assert [received.json["model"] for received in endpoint.received[-2:]] == [served, served]
 
 
-@pytest.mark.parametrize("name", ["up", "plain-1-a", "lane", ""])
-def test_b84_pool_names_are_no_model_names(gateway: Gateway, name: str) -> None:
-    """Names of pools and the pools' own names of models are not for clients."""
+@pytest.mark.parametrize(
+    ("name", "status", "code"),
+    [
+        ("up", 404, "model_not_found"),
+        ("plain-1-a", 404, "model_not_found"),
+        ("lane", 404, "model_not_found"),
+        ("", 400, "missing_model"),
+    ],
+)
+def test_b84_pool_names_are_no_model_names(gateway: Gateway, name: str, status: int, code: str) -> None:
+    """Names of pools and the pools' own names of models are not for clients; no name is none."""
     reply = call(gateway.port, r0(name))
-    assert reply.status in (400, 404)
-    assert reply.error["message"]
+    assert (reply.status, reply.error["code"]) == (status, code)
 
 
 def test_b86_listing_does_not_depend_on_pools(lane: Lane) -> None:
