@@ -63,7 +63,10 @@ def make_policy(vllm: Vllm) -> dict[str, Any]:
             "twin": {**served, "precision": BF16, "adapters": []},
             "wrong": {**served, "precision": INT4, "adapters": []},
         },
-        [{"name": "all", "pools": ["wrong", "full"]}],
+        [
+            {"name": "structured", "when": {"structured": "present"}, "pools": ["full"]},
+            {"name": "all", "pools": ["wrong", "full"]},
+        ],
         shadow=[
             {"name": "rule", "when": {"structured": "json_schema"}, "sample": "100%", "candidate": "twin"}
             | {"noise_leg": "0%", "likelihood": "100%"}
