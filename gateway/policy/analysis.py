@@ -137,7 +137,7 @@ def _never(table: Table, space: Space, cells: list[Cell]) -> Iterator[str]:
             yield f"constraint {constraint.name}: no request that reaches a route matches it"
         elif constraint.name not in fired:
             yield f"constraint {constraint.name}: it never takes a pool away that another rule has left"
-    used = {pool for cell in cells for pool in cell.pools}
+    used = {pool for cell in cells for pool in cell.pools} | {shadow.candidate for shadow in table.shadows}
     for route in table.routes:
         if not any(cell.pools for cell in cells if cell.rule == route.name):
             yield f"route {route.name}: every request it matches is refused"

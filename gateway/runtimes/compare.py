@@ -167,7 +167,7 @@ def _group_size(precision: Precision, observed: Attestation) -> Mismatch | None:
 def _names(names: tuple[str, ...], observed: Attestation) -> list[Mismatch]:
     if not observed.models_listed:
         return []
-    served = {name for model in observed.models for name in model.names}
+    served = {name for model in (*observed.models, *observed.adapters) for name in model.names}
     return [
         Mismatch(
             "model",

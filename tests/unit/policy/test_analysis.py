@@ -62,6 +62,16 @@ def test_rules_that_change_nothing_are_named(policies: Any) -> None:
     )
 
 
+def test_a_pool_that_gets_copies_is_no_rule_without_effect(policies: Any) -> None:
+    """The candidate of a shadow rule serves nobody, and that is meant."""
+
+    def change(data: dict[str, Any]) -> None:
+        data["shadow"] = [{"name": "s", "candidate": "int4", "sample": "5%"}]
+        data["routes"] = [{"name": "all", "pools": ["fp8", "bf16"]}]
+
+    assert not any("pool int4" in said for said in analyse(policies.table(change)).never)
+
+
 def test_too_many_buckets_are_not_listed(policies: Any, monkeypatch: Any) -> None:
     """The list is bounded, the count says so."""
     monkeypatch.setattr("gateway.policy.analysis.BUCKETS_MOST", 10)

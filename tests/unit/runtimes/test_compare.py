@@ -138,8 +138,9 @@ SERVED = Attestation(
 
 
 def test_names_must_be_served() -> None:
-    """A name that requests will carry must be listed; an alias is."""
+    """A name that requests will carry must be listed; an alias is, and so is an adapter that is a pool's only model."""
     assert compare(Declaration(Precision(), ("m", "alias")), SERVED) == ()
+    assert compare(Declaration(Precision(), ("sql",)), SERVED) == ()
     (mismatch,) = compare(Declaration(Precision(), ("nope",)), SERVED)
     assert (mismatch.field, mismatch.confidence) == ("model", Confidence.REPORTED)
     assert "nope" in mismatch.reason
