@@ -3,7 +3,7 @@
 Owns the words and which of them a transition calls for. Values in, values out; the service sends them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 import structlog
@@ -13,6 +13,8 @@ from gateway.control.webhooks import Message
 from gateway.core.rollout import Event, EventKind, Notify, Standing, State
 
 _ENDS = {State.ROLLED_BACK: "rollback", State.HOLDING: "hold", State.FROZEN: "incident", State.PAUSED: "hold"}
+
+LEFT_TOLD_MOST = 20
 
 _log = structlog.get_logger("control.rollouts")
 
@@ -32,6 +34,24 @@ def say(standing: Standing, before: Standing, event: Event) -> None:
         reason=event.reason,
         actor=event.actor,
     )
+
+
+def say_left_behind(standings: Iterable[Standing]) -> None:
+    """A policy came into force without the rollouts that took candidates out, so nothing keeps them out any longer."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for standing in standings:
+        if standing.state is State.ROLLED_BACK:
+            found.setdefault((standing.rollout, standing.candidate), []).append(standing.bucket)
+    for (rollout, pool), buckets in found.items():
+        _log.warning(
+            "rollback_left_behind",
+            rollout=rollout,
+            pool=pool,
+            buckets=sorted(buckets)[:LEFT_TOLD_MOST],
+            of=len(buckets),
+            mend="the pool is served by its routes again, or begins a changed rollout anew; take it out of both, "
+            "or put the rollout back as it was: name, pools and buckets",
+        )
 
 
 def messages_of(proposal: Proposal, before: Standing) -> Iterator[Message]:

@@ -16,7 +16,7 @@ from gateway.control.link import WorkerLink
 from gateway.control.rollouts import Engine
 from gateway.control.rollouts_clock import Clock
 from gateway.control.rollouts_keeping import Keeper, Kept
-from gateway.control.rollouts_notices import brake_message, messages_of, say
+from gateway.control.rollouts_notices import brake_message, messages_of, say, say_left_behind
 from gateway.control.rollouts_sharing import Sharing
 from gateway.control.rollouts_storing import Storing, key_of
 from gateway.control.rollouts_values import Key, Proposal, Surroundings, told_shares
@@ -86,7 +86,9 @@ class RolloutService:
     def apply(self, table: Table, oversight: Oversight, records: Mapping[str, str]) -> None:
         """A policy came into force."""
         budget = Budget(oversight.false_rollbacks_per_year, oversight.series)
+        before = list(self.engine.buckets.in_force())
         self.engine.apply(table, budget, records, self.clock())
+        say_left_behind(one for one in before if one.identity not in self.engine.buckets.plans)
         self.webhooks.configure(oversight.webhooks)
         for plan in table.rollouts:
             # From the start at 0: an increase from nothing to 1 is none to a monitoring system.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import structlog
 
 from gateway.control import rollouts_service
 from gateway.control.rollouts_keeping import METERS_FILE
@@ -125,6 +126,20 @@ async def test_a_command_after_a_reload_is_about_the_stages_in_force(served: Ser
     await served.service.turn()
     answers = await served.service.command(EventKind.RESUME, "int4-all", BUCKET, "ann", "go on")
     assert (answers[BUCKET], served.rig.state().stage, served.share()) == ("stepping", 1, 5_000)
+
+
+async def test_a_policy_that_lets_go_of_a_rollback_is_told(served: Served) -> None:
+    """Without the rollout, or with its pools or buckets changed, nothing keeps the pool out: not in silence."""
+    await served.until(State.STEPPING)
+    await served.service.command(EventKind.ROLLBACK, "int4-all", BUCKET, "ann", "bad")
+    with structlog.testing.capture_logs() as lines:
+        served.service.apply(served.rig.table, OVERSIGHT, {"int4": "r-a", "bf16": "r-b"})
+        assert lines == []
+        bare = dataclasses.replace(served.rig.table, rollouts=())
+        served.service.apply(bare, OVERSIGHT, {"int4": "r-a", "bf16": "r-b"})
+    (line,) = lines
+    assert (line["event"], line["log_level"]) == ("rollback_left_behind", "warning")
+    assert (line["rollout"], line["pool"], line["buckets"], line["of"]) == ("int4-all", "int4", [BUCKET], 1)
 
 
 async def test_what_another_replica_decided_is_obeyed(served: Served) -> None:
