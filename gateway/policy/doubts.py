@@ -20,7 +20,7 @@ Doubt = tuple[Path, str, str]
 
 def check_doubts(policy: Policy, tree: Tree) -> list[PolicyError]:
     """Warnings, each where the doubtful value stands."""
-    doubts = [*_models(policy), *_pools(policy), *_constraints(policy), *_comparisons(policy)]
+    doubts = [*_models(policy), *_pools(policy), *_grants(policy), *_constraints(policy), *_comparisons(policy)]
     return [tree.place(path).finding(message, mend, "warning") for path, message, mend in doubts]
 
 
@@ -49,6 +49,14 @@ def _pools(policy: Policy) -> Iterator[Doubt]:
         for adapter in _unvalidated(pool, model):
             message = f"loaded here and never served: {adapter!r} is not validated on {pool.precision.weights}"
             yield (*path, "adapters", adapter), message, "validate it, or leave it out here"
+
+
+def _grants(policy: Policy) -> Iterator[Doubt]:
+    held = {grant for tenant in policy.tenants.values() for grant in tenant.grants}
+    for grant in policy.classify.tools.grants:
+        if grant not in held:
+            mend = f"give it to a tenant: grants: [{grant}]"
+            yield ("classify", "tools", "grants", grant), f"no tenant has the grant {grant!r}; it changes nothing", mend
 
 
 def _outlasted(timeouts: Timeouts) -> list[str]:

@@ -89,9 +89,11 @@ def _words(kind: str, context: dict[str, Any], detail: ErrorDetails) -> str:
 def _mend(detail: ErrorDetails, keys: list[str]) -> str:
     """What to write instead, by what stands there; ``keys``: those that the language knows at this place."""
     kind, given = detail["type"], detail["input"]
+    if given is None:
+        return "give it a value, or leave the key out"
     if kind == "string_type" and isinstance(given, int | float):
         return "put it in quotes"
-    if kind == "bool_type" and given is not None:
+    if kind == "bool_type":
         return "write true or false, without quotes; yes, no, on and off are words"
     if _EXPECTED.get(kind) == "a list expected":
         return "begin every item with `- `" if isinstance(given, dict) else "put brackets around it: [ … ]"

@@ -10,6 +10,7 @@ from gateway.model.proving import Rollout, Shadow
 from gateway.model.table import Table
 from gateway.policy.analysis import bucket_count
 from gateway.policy.cells import Cell, Reached, carries, cells_of, compiled, reached_routes, space_of
+from gateway.policy.conditions import Condition
 from gateway.policy.feeding import check_feeding, unscored
 from gateway.policy.schema import Policy
 from gateway.policy.space import Region, Space, TooFineError
@@ -57,6 +58,15 @@ class _Checker:
     def _say(self, path: Path, message: str, mend: str = "", severity: str = "error") -> None:
         self.findings.append(self._tree.place(path).finding(message, mend, severity))
 
+    def _never(self, path: Path, rule: str, condition: Condition) -> None:
+        callers = self._space.atoms["caller"]
+        tests = [test for dimension, test in condition.tests if dimension == "caller"]
+        if not any(all(test(caller) for test in tests) for caller in callers):
+            mend = f"these may call: {', '.join(f'{name} ({tier})' for name, tier in callers[:12])}"
+            self._say(path, f"{rule} can never match: no tenant that may call is meant by it", mend)
+        else:
+            self._say(path, f"{rule} can never match: its conditions exclude each other", "drop one of them")
+
     def routes(self) -> None:
         """Every route is reached by something, and every request by a route."""
         self._reached, rest = reached_routes(self._table, self._space)
@@ -65,7 +75,7 @@ class _Checker:
                 continue
             name = reached.route.name
             if not reached.alone:
-                self._say(("routes", index), f"route {name!r} can never match: its conditions exclude each other")
+                self._never(("routes", index), f"route {name!r}", compiled(reached.route.matches))
                 continue
             takers = [
                 earlier.route.name
@@ -86,7 +96,7 @@ class _Checker:
             path: Path = ("constraints", index)
             holds = compiled(constraint.matches)
             if not space.within(space.everything, holds):
-                self._say(path, f"constraint {constraint.name!r} can never match: its conditions exclude each other")
+                self._never(path, f"constraint {constraint.name!r}", holds)
                 continue
             matched = space.within(reachable, holds)
             if not matched:
@@ -175,8 +185,7 @@ class _Checker:
             if shadow.name.startswith("rollout:"):
                 continue  # it has the rollout's own buckets, which are looked at there
             if not self._space.within(self._space.everything, compiled(shadow.matches)):
-                message = f"shadow rule {shadow.name!r} can never match: its conditions exclude each other"
-                self._say(("shadow", index), message)
+                self._never(("shadow", index), f"shadow rule {shadow.name!r}", compiled(shadow.matches))
                 continue
             found = self._unmirrored(shadow)
             if found is not None:

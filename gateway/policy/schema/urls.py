@@ -20,6 +20,7 @@ _REFERENCE = re.compile(r"(?:env|file):.+")
 _USUAL_PORT = re.compile(r"http://.+:80|https://.+:443")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OUTSIDE = re.compile(r"[\x00-\x20\x7f-\U0010ffff]")
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
 _NUMBERS = re.compile(r"[0-9.]+")
 _SERVED = (*(path for path in PATHS if path.startswith("/v1/")), "/v1/models")  # others may be a base URL's own path
 _PASSWORDS = frozenset({"password", "sslpassword"})
@@ -62,6 +63,8 @@ def _endpoint(value: str) -> str:
         refuse("an endpoint is an http or https URL with a host", "write it as http://host:port")
     if url.username is not None or url.password is not None:
         refuse("an endpoint carries no credentials", "use the pool's api_key: env:NAME")
+    if not (_HOST.fullmatch(url.hostname) or url.netloc.startswith("[")):
+        refuse("a host has letters, digits, '.', '-' and '_'; nothing is filled in here", "list each endpoint")
     if url.query or url.fragment:
         refuse("an endpoint is a base URL, without query or fragment", "write it as http://host:port")
     path = url.path.rstrip("/")

@@ -32,6 +32,7 @@ def copied(data: dict[str, Any]) -> None:
             lambda d: pool(d, "int4", adapters=["legal"]),
             "never served: 'legal' is not validated on q4_k_m",
         ),
+        (lambda d: d["classify"]["tools"]["grants"].update(refunds=["x"]), "no tenant has the grant 'refunds'"),
         (copied, "http://bf16-1:8000 is an endpoint of the baseline 'bf16' too, and is compared with itself"),
         (
             lambda d: forbid(d, method="awk"),

@@ -37,13 +37,20 @@ def second_model(data: dict[str, Any]) -> None:
     data["routes"].append({"name": "small", "pools": ["small-int4"]})
 
 
+def nobody_anonymous(data: dict[str, Any]) -> None:
+    """Who switches anonymous callers off hears which rule was for them alone, and not that it excludes itself."""
+    data["tenants"]["anonymous"]["allow"] = False
+    constraint(when={"tier": "free"}, require={"weights": "bf16"})(data)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (routes({}, {"when": {"task": "code"}}), "route 'r1' is never reached: r0 before it take every request"),
         (routes({"when": {"stream": True}}, {"when": {"stream": False}}, {}), "route 'r2' is never reached: r0, r1 before"),
         (routes({"when": {"length": ["short", "medium"]}}, {"when": {"context_tokens": {"lte": 8192}, "length": "short"}}, {}), "'r1' is never reached"),
-        (routes({"when": {"tier": "gold", "tenant": "beta"}}, {}), "route 'r0' can never match: its conditions exclude"),
+        (routes({"when": {"tier": "gold", "tenant": "beta"}}, {}), "route 'r0' can never match: no tenant that may call is meant"),
+        (nobody_anonymous, "constraint 'extra' can never match: no tenant that may call is meant by it"),
         (routes({"when": {"length": "short", "context_tokens": {"gte": "32k"}}}, {}), "route 'r0' can never match"),
         (routes({"when": {"tools": {"use": "none", "privilege": "high"}}}, {}), "route 'r0' can never match"),
         (routes({"when": {"task": "code", "not": {"task": ["code", "rag"]}}}, {}), "route 'r0' can never match"),

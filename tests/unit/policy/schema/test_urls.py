@@ -41,6 +41,7 @@ def test_an_endpoint_is_a_base_url(written: str, read_as: str) -> None:
         *("http://host:0", "http://host:", "http://host:99999", "http://host:http", "http://::1:8000", "http://[::1"),
         *("http://10.0.0.256:1", "http://10.0.0:1", "http://ho st", "http://host ", "http://höst", "http://host\n"),
         *("http://host/v1/models", "http://host/v1/chat/completions"),
+        *("http://vllm-{0..3}:8000", "http://*.svc:8000", "http://${HOST}:8000", "http://a,b:8000"),
     ],
 )
 def test_what_no_runtime_answers_at_is_no_endpoint(written: str) -> None:
