@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+import orjson
+
 from gateway.model.enums import Failure, Result
 
 RETRY_AFTER_CAP_S = 300
@@ -30,6 +32,11 @@ _STATUS_OF_WORD: Final = {
     "service_unavailable_error": 503,
     "timeout_error": 504,
 }
+
+
+ERROR_MOST_BYTES: Final = 64 * 1024  # of an error's text that is read
+# vLLM's log-probabilities may be numbers no more (a broken KV cache); TensorRT-LLM says 400 to every exception.
+_OWN_FAULTS: Final = ("out of range float values are not json compliant", "cuda ", "[tensorrt-llm][error]")
 
 
 class Meaning(NamedTuple):
@@ -78,6 +85,25 @@ def of_status(status: int) -> Failure | None:
     if status in (401, 403, 407) or status >= 500:
         return Failure.STATUS_5XX
     return Failure.STATUS_4XX
+
+
+def is_own_fault(status: int, body: bytes) -> bool:
+    """Whether an answer of the 4xx class speaks of the runtime's own fault, and not of the request.
+
+    LightLLM says 417 to whatever goes wrong in it (no request of ours has an ``Expect``). Others say 400 with the words
+    of an exception that no request can cause. Words inside a message do not count: they may be the client's.
+    """
+    if status == 417:
+        return True
+    if len(body) > ERROR_MOST_BYTES:
+        return False
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    error = told.get("error", told) if isinstance(told, dict) else told
+    message = error.get("message") if isinstance(error, dict) else error
+    return isinstance(message, str) and message.lower().startswith(_OWN_FAULTS)
 
 
 def status_of_error(error: Mapping[str, object]) -> int:

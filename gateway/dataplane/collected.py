@@ -8,7 +8,7 @@ framing: none of these is an answer, and as long as nothing has reached the clie
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.answer import AnswerInfo, answer_info, is_document
-from gateway.core.retry import of_status
+from gateway.core.retry import is_own_fault, of_status
 from gateway.dataplane.answers import ENDS_WITH_DONE, Passed, told_error
 from gateway.dataplane.attempt import Attempt
 from gateway.dataplane.exchange import Exchange
@@ -65,6 +65,8 @@ class Collected(Attempt):
 
     def _end_collected(self) -> None:
         if self.failure is not None:
+            if self.failure is Failure.STATUS_4XX and is_own_fault(self.status, b"".join(self.body)):
+                self.failure = Failure.STATUS_5XX
             self.forwarder.failed(self, self.failure, "")
             return
         exchange = self.exchange

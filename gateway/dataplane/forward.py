@@ -176,8 +176,10 @@ class Forwarder:
             exchange.connection.answer(meaning.status, self.own_fields(exchange, relay.pool, JSON + extra), body)
             exchange.finish(meaning.result, meaning.status)
             return
-        # The pool's own words. 401, 403 and 407 speak of the gateway's credentials, so they are no answer to a client.
-        status = relay.status if 400 <= relay.status < 600 and relay.status not in (401, 403, 407) else 502
+        # The pool's own words. Where a status of the 4xx class is the pool's fault, as with those that speak of the
+        # gateway's credentials, it is no answer to a client.
+        least = 500 if failure is Failure.STATUS_5XX else 400
+        status = relay.status if least <= relay.status < 600 else 502
         body = b"".join(relay.body)
         headers = [
             (name, value)

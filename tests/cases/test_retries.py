@@ -230,6 +230,26 @@ def test_b78_retry_after_as_a_date_to_come(lane: Lane) -> None:
     assert 80 <= int(lane.request(r0(lane.model)).header("retry-after") or "") <= 101
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(400, "Out of range float values are not JSON compliant: nan"), (417, "the engine is gone")],
+    ids=["nan", "417"],
+)
+def test_a_pools_own_fault_under_a_clients_status(lane: Lane, status: int, said: str) -> None:
+    """A KV cache that gives no numbers any more answers 400 to good requests: another endpoint is tried, the pool is
+    blamed, and where there is no other the client hears of no mistake of its own."""
+    broken = failure(status, said)
+    lane.first.play(broken)
+    lane.second.play(OK)
+    assert lane.request(r0(lane.model)).status == 200
+    first, _ = lane.outcome()["attempts"]
+    assert (first["status"], first["failure"]) == (status, "status_5xx")
+    lane.first.play(broken)
+    lane.second.play(broken)
+    assert lane.request(r0(lane.model)).status == 502
+    assert lane.outcome(2)["result"] == "upstream_error"
+
+
 def test_b79_client_errors_do_not_open_the_breaker(lane: Lane) -> None:
     """A burst of 400s is the clients' affair: the endpoint goes on being used."""
     with lane.gateway.connect() as client:

@@ -1,10 +1,12 @@
 """The table of failures is complete and consistent; Retry-After is read in both its forms and never trusted blindly."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.retry import MEANINGS, RETRY_AFTER_CAP_S, of_status, parse_retry_after, status_of_error
+from gateway.core.retry import MEANINGS, RETRY_AFTER_CAP_S, is_own_fault, of_status, parse_retry_after, status_of_error
 from gateway.model.enums import Failure, Result
 
 
@@ -86,3 +88,32 @@ def test_retry_after_never_raises(value: str) -> None:
 def test_status_of_an_error_object(error: dict[str, object], status: int) -> None:
     """A number counts before words, the code before the type, and what is not known is the pool's fault."""
     assert status_of_error(error) == status
+
+
+NAN = "Out of range float values are not JSON compliant: nan"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "own"),
+    [
+        (400, {"error": {"message": NAN, "type": "BadRequestError"}}, True),
+        (400, {"object": "error", "message": "CUDA error: an illegal memory access was encountered"}, True),
+        (400, {"error": "CUDA out of memory. Tried to allocate 2 GiB"}, True),
+        (417, {"detail": "anything"}, True),
+        (400, {"error": {"message": f"1 validation error: messages.0: {NAN}"}}, False),
+        (400, {"error": {"message": "temperature must be above 0"}}, False),
+        (400, [NAN], False),
+        (404, {"error": {"message": None}}, False),
+    ],
+)
+def test_a_runtimes_own_fault_is_known_under_a_status_that_blames_the_client(
+    status: int, body: object, own: bool
+) -> None:
+    """By the words that its message begins with: those that a client wrote stand further in."""
+    assert is_own_fault(status, json.dumps(body).encode()) is own
+
+
+def test_what_is_no_json_or_endless_blames_nobody_else() -> None:
+    """A page of some proxy, a text that is too long to be read."""
+    assert not is_own_fault(400, b"CUDA error")
+    assert not is_own_fault(400, b'{"message": "CUDA error' + b"x" * 70_000 + b'"}')
