@@ -15,12 +15,21 @@ from gateway.policy.schema.serving import Model, Pool, Timeouts
 from gateway.policy.schema.values import did_you_mean
 from gateway.policy.tree import Path, Tree
 
+LATE_S = 3600.0
+
 Doubt = tuple[Path, str, str]
 
 
 def check_doubts(policy: Policy, tree: Tree) -> list[PolicyError]:
     """Warnings, each where the doubtful value stands."""
-    doubts = [*_models(policy), *_pools(policy), *_grants(policy), *_constraints(policy), *_comparisons(policy)]
+    doubts = [
+        *_models(policy),
+        *_pools(policy),
+        *_grants(policy),
+        *_guards(policy),
+        *_constraints(policy),
+        *_comparisons(policy),
+    ]
     return [tree.place(path).finding(message, mend, "warning") for path, message, mend in doubts]
 
 
@@ -57,6 +66,15 @@ def _grants(policy: Policy) -> Iterator[Doubt]:
         if grant not in held:
             mend = f"give it to a tenant: grants: [{grant}]"
             yield ("classify", "tools", "grants", grant), f"no tenant has the grant {grant!r}; it changes nothing", mend
+
+
+def _guards(policy: Policy) -> Iterator[Doubt]:
+    """A guard takes a pool out when a block of outcomes is judged, and no sooner."""
+    for name, guard in policy.guards.named().items():
+        for key, span_s in (("block", guard.block), ("deadline", guard.deadline)):
+            if span_s is not None and span_s > LATE_S:
+                message = f"a bad pool is seen {span_s / 3600:g}h later at the soonest"
+                yield ("guards", name, key), message, "seconds are usual; how long a stage lasts is said by at_least"
 
 
 def _outlasted(timeouts: Timeouts) -> list[str]:

@@ -93,6 +93,8 @@ def _mend(detail: ErrorDetails, keys: list[str]) -> str:
         return "give it a value, or leave the key out"
     if kind == "string_type" and isinstance(given, int | float):
         return "put it in quotes"
+    if kind == "string_type":
+        return "write one word here, and nothing beside it"
     if kind == "bool_type":
         return "write true or false, without quotes; yes, no, on and off are words"
     if _EXPECTED.get(kind) == "a list expected":

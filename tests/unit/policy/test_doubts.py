@@ -33,6 +33,8 @@ def copied(data: dict[str, Any]) -> None:
             "never served: 'legal' is not validated on q4_k_m",
         ),
         (lambda d: d["classify"]["tools"]["grants"].update(refunds=["x"]), "no tenant has the grant 'refunds'"),
+        (lambda d: d["guards"]["errors"].update(block="24h"), "a bad pool is seen 24h later at the soonest"),
+        (lambda d: d["guards"]["errors"].update(deadline="2h"), "a bad pool is seen 2h later at the soonest"),
         (copied, "http://bf16-1:8000 is an endpoint of the baseline 'bf16' too, and is compared with itself"),
         (
             lambda d: forbid(d, method="awk"),

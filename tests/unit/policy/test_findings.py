@@ -92,6 +92,7 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
             "when.context_tokens: a mapping expected (keys here: gt, gte, lt, lte)",
         ),
         (lambda d: d["constraints"][0].update(description=""), "description: must not be empty"),
+        (lambda d: d["routes"][0].update(pools=[{"name": "fp8"}]), "text expected (write one word here, and nothing"),
         (lambda d: d["models"].update(m=5), "models.m: a mapping expected (keys here: adapters, aliases"),
         (lambda d: d.update(routes=[]), "routes: must not be empty"),
         (lambda d: d.update(version=2), "version: 1 expected"),
