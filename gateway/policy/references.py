@@ -186,8 +186,9 @@ class _Checker:
                     message = f"route {route.name!r} speaks of the model {model!r} but names no pool that serves it"
                     self._say((*path, "when", "model", at), message)
         named = {pool for route in self.policy.routes for pool in route.pools}
+        mirrored = {shadow.candidate for shadow in self.policy.shadow}
         for pool in self.policy.pools:
-            if pool not in named:
+            if pool not in named and pool not in mirrored:
                 self._say(("pools", pool), f"no route names the pool {pool!r}; it gets no traffic", "", "warning")
 
     def _when(self, path: Path, when: When | None) -> None:

@@ -147,3 +147,13 @@ def test_a_good_policy_has_no_findings(policies: Any, tmp_path: Path, monkeypatc
         data["classify"]["buckets"] = {"most": 1000}
 
     assert policies.load(change).warnings == ()
+
+
+def test_a_pool_that_only_gets_copies_is_meant_so(policies: Any) -> None:
+    """The candidate of a shadow rule is in no route until it has shown what it can."""
+
+    def change(data: dict[str, Any]) -> None:
+        data["shadow"] = [{"name": "s", "candidate": "int4", "sample": "5%"}]
+        data["routes"] = [{"name": "only", "pools": ["bf16", "fp8"]}]
+
+    assert not any("no route names" in warning for warning in policies.warnings(change))
