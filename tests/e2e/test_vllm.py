@@ -47,10 +47,15 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vllm]:
 def gateway(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """The gateway, which has asked vLLM what it runs."""
     folder = tmp_path_factory.mktemp("gateway")
-    running = Gateway(folder, write_policy(folder / "policy.yaml", make_policy(vllm))).start()
-    wait_for(lambda: state(running, "wrong") == "quarantined" and verdict(running, "full", "attested"), "attested", 120)
-    yield running
-    running.stop()
+    running = Gateway(folder, write_policy(folder / "policy.yaml", make_policy(vllm)))
+    try:
+        running.start()
+        wait_for(
+            lambda: state(running, "wrong") == "quarantined" and verdict(running, "full", "attested"), "attested", 120
+        )
+        yield running
+    finally:
+        running.stop()
 
 
 def make_policy(vllm: Vllm) -> dict[str, Any]:
