@@ -178,7 +178,7 @@ class Forwarder:
             return
         # The pool's own words. Where a status of the 4xx class is the pool's fault, as with those that speak of the
         # gateway's credentials, it is no answer to a client.
-        least = 500 if failure is Failure.STATUS_5XX else 400
+        least = 500 if MEANINGS[relay.failure].blame else 400
         status = relay.status if least <= relay.status < 600 else 502
         body = b"".join(relay.body)
         headers = [

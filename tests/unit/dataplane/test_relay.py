@@ -126,6 +126,16 @@ async def test_an_error_as_the_first_event_gets_its_real_status(make: Make, firs
     assert (await plane.outcome()).kind.result == "client_error"
 
 
+@pytest.mark.parametrize("code", [401, 403, 407])
+async def test_a_refusal_of_the_gateway_is_no_answer_under_a_200_either(make: Make, first: Upstream, code: int) -> None:
+    """As with the status itself: it speaks of the gateway's credential, so the client gets 502 and none of the words."""
+    first.script = playing(b'data: {"error":{"message":"bad key","code":%d}}\n\n' % code)  # type: ignore[assignment]
+    plane = await make({"a": [first.url]})
+    reply = await streamed(plane)
+    assert reply.status == 502
+    assert b"bad key" not in reply.body
+
+
 async def test_an_error_event_in_the_middle_is_passed_on_and_counted(make: Make, first: Upstream) -> None:
     """After content the error event reaches the client unchanged, and counts against the pool."""
     error = b'data: {"error":{"message":"engine died","code":500}}\n\n'
