@@ -138,7 +138,7 @@ class Forwarder:
         exchange.failure = failure.value
         trial, exchange.trial = exchange.trial, False
         if (
-            meaning.again
+            (meaning.again or (trial and meaning.blame))
             and len(exchange.attempts) < exchange.attempts_most
             and self._target(exchange, now)[0] is not None
             and (trial or self.budget.allow(now, exchange.admitted_at))

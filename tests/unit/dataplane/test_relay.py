@@ -128,7 +128,7 @@ async def test_an_error_as_the_first_event_gets_its_real_status(make: Make, firs
 
 @pytest.mark.parametrize("code", [401, 403, 407])
 async def test_a_refusal_of_the_gateway_is_no_answer_under_a_200_either(make: Make, first: Upstream, code: int) -> None:
-    """As with the status itself: it speaks of the gateway's credential, so the client gets 502 and none of the words."""
+    """It speaks of the gateway's credential, as the status itself does: the client gets 502 and none of the words."""
     first.script = playing(b'data: {"error":{"message":"bad key","code":%d}}\n\n' % code)  # type: ignore[assignment]
     plane = await make({"a": [first.url]})
     reply = await streamed(plane)

@@ -1,5 +1,6 @@
 """Trials: a candidate that is ejected goes on to be tried, on nobody's account, and only where that means something."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -109,6 +110,23 @@ async def test_no_trial_may_cost_a_client_its_answer(
     eject(plane)
     plane.worker.forwarder.trials = Trials(0.0)
     assert await tried(plane, second) == 0
+
+
+async def test_a_trial_that_takes_all_of_its_time_is_made_good_too(
+    make: Make, first: Upstream, second: Upstream
+) -> None:
+    """Nobody is asked twice for so long, but for a trial's client, who would have had its answer without it."""
+
+    async def half(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(OK)[:-1])
+        await asyncio.Event().wait()
+
+    plane = await planes(make, first, second, int4={"timeouts": {"total": "50ms"}})
+    eject(plane)
+    second.script = half
+    assert await tried(plane, second, 1) == 1
+    outcome = await plane.outcome(len(first.bodies))
+    assert [(one.pool, one.failure) for one in outcome.attempts] == [("int4", "total_timeout"), ("bf16", "")]
 
 
 async def test_while_an_endpoint_serves_none_is_tried(make: Make, first: Upstream, second: Upstream) -> None:
