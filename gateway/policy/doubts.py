@@ -4,9 +4,13 @@ Only what contradicts something else that is written, so that nobody reads a war
 by ``load`` for a policy whose names are known to be good.
 """
 
+import re
 from collections.abc import Iterator
 
 from gateway.errors import PolicyError
+from gateway.model.enums import GENERATING
+from gateway.policy.hardware import known_gpu
+from gateway.policy.names import runs_at
 from gateway.policy.proving import baseline_of
 from gateway.policy.schema import Policy
 from gateway.policy.schema.proving import Rollout, Shadow
@@ -16,6 +20,8 @@ from gateway.policy.schema.values import did_you_mean
 from gateway.policy.tree import Path, Tree
 
 LATE_S = 3600.0
+ENCODERS_MOST = 512
+_WORD = re.compile(r"[a-z0-9]+")
 
 Doubt = tuple[Path, str, str]
 
@@ -36,9 +42,20 @@ def check_doubts(policy: Policy, tree: Tree) -> list[PolicyError]:
 def _models(policy: Policy) -> Iterator[Doubt]:
     reserved = policy.classify.output_tokens
     for name, model in policy.models.items():
-        if model.context_window is not None and model.context_window <= reserved:
+        window = model.context_window
+        if window is not None and window <= reserved and _generates(policy, name, window):
             message = f"no more tokens than a request without a limit reserves for its answer ({reserved})"
             yield ("models", name, "context_window"), message, "lower classify.output_tokens, or correct the window"
+
+
+def _generates(policy: Policy, model: str, window: int) -> bool:
+    """Whether a model may be asked for text. One that embeds, ranks or hears reserves nothing for an answer, and has a
+    window of some hundred tokens; a smaller one was written without its unit."""
+    if 64 < window <= ENCODERS_MOST:
+        return False
+    routes = [route for route in policy.routes if any(policy.pools[pool].model == model for pool in route.pools)]
+    asked = [route.when.api if route.when is not None else None for route in routes]
+    return any(apis is None or GENERATING & set(apis) for apis in asked)
 
 
 def _pools(policy: Policy) -> Iterator[Doubt]:
@@ -69,9 +86,11 @@ def _grants(policy: Policy) -> Iterator[Doubt]:
 
 
 def _guards(policy: Policy) -> Iterator[Doubt]:
-    """A guard takes a pool out when a block of outcomes is judged, and no sooner."""
+    """A guard takes a pool out when a block of outcomes is judged, and no sooner. People may be given the day that they
+    take to say what an answer was worth."""
     for name, guard in policy.guards.named().items():
-        for key, span_s in (("block", guard.block), ("deadline", guard.deadline)):
+        deadline = guard.deadline if guard.metric != "feedback_rate" else None
+        for key, span_s in (("block", guard.block), ("deadline", deadline)):
             if span_s is not None and span_s > LATE_S:
                 message = f"a bad pool is seen {span_s / 3600:g}h later at the soonest"
                 yield ("guards", name, key), message, "seconds are usual; how long a stage lasts is said by at_least"
@@ -110,17 +129,28 @@ def _comparisons(policy: Policy) -> Iterator[Doubt]:
     ]
     for path, rule in rules:
         baseline = baseline_of(policy, rule.candidate, rule.baseline)
-        for url in set(pools[rule.candidate].endpoints) & set(pools[baseline].endpoints):
+        for url, _ in set(runs_at(pools[rule.candidate])) & set(runs_at(pools[baseline])):
             message = f"{url} is an endpoint of the baseline {baseline!r} too, and is compared with itself"
             yield (*path, "candidate"), message, f"correct pools.{rule.candidate}.endpoints"
 
 
 def _words(policy: Policy, path: Path, traits: PoolTraits) -> Iterator[Doubt]:
-    """Free words that no pool has and that are near one which some pool has: a ban that bans nothing."""
+    """Free words that no pool has and that are near one which some pool has: a ban that bans nothing. A GPU that exists
+    may come one day, and of several words for one thing some may be nobody's."""
     pools = policy.pools.values()
     methods = {pool.precision.method for pool in pools if pool.precision.method is not None}
     gpus = {pool.hardware.gpu for pool in pools if pool.hardware is not None and pool.hardware.gpu is not None}
     for key, words, known in (("method", traits.method, methods), ("gpu", traits.gpu, gpus)):
+        listed = {word.lower() for word in words or ()}
+        unlisted = {other for other in known if other.lower() not in listed}
+        met = {other.lower() for other in known}
         for word in words or ():
-            if word.lower() not in {other.lower() for other in known} and (mend := did_you_mean(word, known)):
+            near = {other for other in unlisted if _alike(word, other)} if known_gpu(word) else unlisted
+            if word.lower() not in met and (mend := did_you_mean(word, near)):
                 yield (*path, key), f"no pool has the {key} {word!r}; the whole word counts", mend
+
+
+def _alike(word: str, other: str) -> bool:
+    """Whether two names of GPUs may mean one: ``H100`` and ``H100-SXM``, ``A-100`` and ``A100``; not ``H200``."""
+    mine, its = _WORD.findall(word.lower()), _WORD.findall(other.lower())
+    return "".join(mine) == "".join(its) or set(mine) <= set(its) or set(its) <= set(mine)

@@ -91,6 +91,8 @@ def _mend(detail: ErrorDetails, keys: list[str]) -> str:
     kind, given = detail["type"], detail["input"]
     if given is None:
         return "give it a value, or leave the key out"
+    if kind == "too_short":
+        return "name at least one"
     if kind == "string_type" and isinstance(given, int | float):
         return "put it in quotes"
     if kind == "string_type":

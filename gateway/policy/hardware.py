@@ -43,6 +43,11 @@ def compute_capability(gpu: str) -> float | None:
     return next((value for pattern, value in _NVIDIA if _named(gpu, pattern)), None)
 
 
+def known_gpu(name: str) -> bool:
+    """Whether this is the name of a GPU that the table knows, of any maker."""
+    return any(_named(name, pattern) for pattern, _ in (*_NVIDIA, *_OTHERS))
+
+
 def capability_of(hardware: Hardware | None) -> float | None:
     """As declared, else by the GPU's name."""
     if hardware is None:

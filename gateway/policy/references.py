@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 
 from gateway.core.quality.finding import Check
 from gateway.errors import PolicyError
-from gateway.policy.names import claims, served_names
+from gateway.policy.names import claims, runs_at, served_names
 from gateway.policy.schema import Policy
 from gateway.policy.schema.proving import BucketSelection, Rollout, Shadow
 from gateway.policy.schema.rules import PoolTraits, When
@@ -121,11 +121,11 @@ class _Checker:
                     self._known(("pools", name, "adapters", adapter), adapter, known, f"adapter of {pool.model}")
 
     def _endpoints(self) -> None:
-        """One runtime computes in one precision, so two pools that differ in it are not at one address."""
-        first: dict[str, str] = {}
+        """One model of a runtime is in one precision, so two pools that differ in it do not have it at one address."""
+        first: dict[tuple[str, str], str] = {}
         for name, pool in self.policy.pools.items():
-            for index, url in enumerate(pool.endpoints):
-                other = first.setdefault(url, name)
+            for index, (url, upstream) in enumerate(runs_at(pool)):
+                other = first.setdefault((url, upstream), name)
                 if self.policy.pools[other].precision != pool.precision:
                     message = f"{url} is an endpoint of pool {other!r} too, which declares another precision"
                     self._say(("pools", name, "endpoints", index), message, "one of them is wrong", "warning")

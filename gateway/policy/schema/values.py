@@ -99,7 +99,8 @@ def _whole(units: dict[str, int], expected: str, least: int, likely: str = "") -
         if number != int(number):
             refuse(f"{expected} expected, without a fraction")
         if number < least:
-            refuse(f"{expected} expected, at least {least}", f"did you mean {number:g}{likely}?" if likely else "")
+            bare = likely and str(value).strip().isdecimal()
+            refuse(f"{expected} expected, at least {least}", f"did you mean {number:g}{likely}?" if bare else "")
         return int(number)
 
     return parse

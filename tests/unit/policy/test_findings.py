@@ -64,7 +64,7 @@ def test_every_fault_is_found_at_once_with_place_and_mend(policies: Any) -> None
         (lambda d: d.update(version=1.0), "version: 1 expected"),
         (lambda d: d["constraints"][0].update(when={"tools": {}}), "when.tools: nothing is named here"),
         (lambda d: d["constraints"][0].update(when={"sampling": {}}), "when.sampling: nothing is named here"),
-        (lambda d: d["constraints"][0].update(when={"not": []}), "when.not: must not be empty"),
+        (lambda d: d["constraints"][0].update(when={"not": []}), "when.not: must not be empty (name at least one)"),
         (lambda d: d["constraints"][0].update(require={}), "require: nothing is named here"),
         (lambda d: d["constraints"][0].update(require={"labels": {}}), "require.labels: must not be empty"),
         (

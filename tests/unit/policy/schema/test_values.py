@@ -94,6 +94,11 @@ def test_is_refused_with_what_was_expected(kind: Any, written: object, said: str
     assert said in refusal(kind, written)
 
 
+def test_a_unit_that_is_written_was_not_forgotten() -> None:
+    """A mend is told where it may be one."""
+    assert "did you mean" not in refusal(values.Size, "1kb")
+
+
 def test_the_nearest_word_is_suggested() -> None:
     """A closed set of words answers a typo with the word that was meant, and lists the set."""
     from typing import Annotated
