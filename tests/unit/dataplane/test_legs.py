@@ -26,14 +26,31 @@ def attempt(pool: str = "base", failure: str = "", status: int = 200) -> Tried:
     return Tried(pool, f"{pool}/0", status, failure, 0.5, 2.0)
 
 
-def ended(*attempts: Tried, failure: str = "", answer: bytes = b"words", most: int = 100, **more: Any) -> Any:
+def exchange(**state: Any) -> Exchange:
+    """A request in this state."""
+    client = Client()
+    made = Exchange(
+        client.connection,
+        client.ask(),
+        api=Api.CHAT,
+        request_id="r-1",
+        generation=generation_of(table_of([pool_of("cand")])),
+        wall_at=0.0,
+        on_finish=lambda *_: None,
+    )
+    for name, value in state.items():
+        setattr(made, name, value)
+    return made
+
+
+def ended(*attempts: Tried, failure: str = "", answer: bytes = b"words", most: int = 100, **more: Any) -> Exchange:
     """An exchange at its end, as far as legs look at it."""
     capture = Taking(b"", most)
     capture.add(answer)
     times = {"content_at": 11.0, "content_last_at": 12.0, "started_at": 10.0, "longest_gap_s": 0.7}
     counts = {"usage": AnswerInfo(), "facts": Facts(Api.CHAT, "m"), "events": 20, "content_events": 2}
     fields = {**times, **counts, **more}
-    return SimpleNamespace(attempts=list(attempts), failure=failure, capture=capture, **fields)
+    return exchange(attempts=list(attempts), failure=failure, capture=capture, **fields)
 
 
 def test_times_count_from_the_attempt() -> None:
@@ -130,18 +147,8 @@ def test_the_sink_calls_once_when_it_has_had_enough() -> None:
 
 def test_a_leg_takes_every_way_in_which_an_answer_comes() -> None:
     """A read that is one whole chunk goes to clients as it is framed; a leg takes it too, and counts its bytes."""
-    client = Client()
     calls: list[Exchange] = []
-    origin = Exchange(
-        client.connection,
-        client.ask(),
-        api=Api.CHAT,
-        request_id="r-1",
-        generation=generation_of(table_of([pool_of("cand")])),
-        wall_at=0.0,
-        on_finish=lambda *_: None,
-    )
-    origin.facts = Facts(Api.CHAT, "m", stream=True)
+    origin = exchange(facts=Facts(Api.CHAT, "m", stream=True))
     leg = leg_exchange(
         origin,
         RULE,
