@@ -74,6 +74,10 @@ class _BusyError(Exception):
     """Requests wait at the endpoint: clients go first."""
 
 
+class _ObjectedError(Exception):
+    """The pool must not be asked any more; the message is why, in a word."""
+
+
 _WORDS: dict[type[Exception], str] = {
     TimeoutError: "timeout",
     _BusyError: "busy",
@@ -214,6 +218,8 @@ class Likelihood:
                 gap = await self._gap(pair)
         except ScoringError as error:
             return error.problem.value, None
+        except _ObjectedError as error:
+            return str(error), None
         except tuple(_WORDS) as error:
             return next(word for kind, word in _WORDS.items() if isinstance(error, kind)), None
         except Exception as error:  # a fault of ours costs a score, and the log has its kind
@@ -245,6 +251,8 @@ class Likelihood:
         found = await asyncio.to_thread(_step, steps, None)
         while isinstance(found, Call):
             await self._until_calm(endpoint.name)
+            if objection := self.caution.objection(pool, self._capability(leg.pool)):
+                raise _ObjectedError(objection)  # it broke under another pair while this one waited
             reply = await self._calls.post(pair, pool, endpoint, found)
             found = await asyncio.to_thread(_step, steps, reply)
         return found

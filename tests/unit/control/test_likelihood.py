@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from gateway.control.likelihood import Likelihood, PairGap, ScoredGap
+from gateway.control.likelihood import RUNNING_MOST, Likelihood, PairGap, ScoredGap
 from gateway.control.likelihood_caution import Caution
 from gateway.control.scoring import ScorerDiedError
 from gateway.core.comparison import Scoring
@@ -177,6 +177,23 @@ async def test_a_pool_that_is_gone_and_a_scorer_that_died(runtimes: dict[str, Ru
     likelihood._run = dead
     assert await scored(likelihood, make_pair(), eventually) is None
     assert outcomes(likelihood) == {"unreachable": 1, "scorer_died": 1}
+    await likelihood.stop()
+
+
+async def test_what_waits_is_not_asked_of_a_pool_that_broke_meanwhile(
+    runtimes: dict[str, Runtime], eventually: Any
+) -> None:
+    """Pairs were chosen while the pool was well: of its failure they hear as those that come later do."""
+    likelihood = Likelihood(_here, Caution(lambda: 0.0))
+    likelihood.configure(table(runtimes))
+    runtimes["int4"].status = 500
+    found: list[PairGap | None] = []
+    for _ in range(5):
+        assert likelihood.wants(make_pair())
+        likelihood.take(make_pair(), found.append)
+    await eventually(lambda: len(found) == 5)
+    assert len(runtimes["int4"].asked) <= RUNNING_MOST
+    assert outcomes(likelihood)["suspended"] >= 5 - RUNNING_MOST
     await likelihood.stop()
 
 
