@@ -6,7 +6,7 @@ guards, brake), then ask what may advance. It proposes; a proposal takes effect 
 drives the same engine with simulated outcomes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import structlog
@@ -41,6 +41,8 @@ from gateway.core.rollout import (
     step,
 )
 from gateway.model.table import Table
+
+_OUT = (State.ROLLED_BACK, State.PAUSED)  # nothing is wanted of the candidate
 
 _log = structlog.get_logger("control.rollouts")
 
@@ -83,8 +85,16 @@ class Engine:
 
     def absence(self, standing: Standing) -> str:
         """Why the candidate serves nothing of a bucket; empty if it does, or is not to."""
-        out = standing.state in (State.ROLLED_BACK, State.PAUSED)
-        return "" if out else self._surroundings.absence(standing.candidate)
+        return "" if standing.state in _OUT else self._surroundings.absence(standing.candidate)
+
+    def awaited(self) -> Iterator[tuple[Standing, str]]:
+        """The buckets that wait for evidence of a candidate that serves nothing, each with why. Of many buckets with
+        one candidate, its endpoints are looked at once."""
+        found = {plan.candidate: self._surroundings.absence(plan.candidate) for plan in self.buckets.plans.values()}
+        for standing in self.buckets.in_force():
+            words = found.get(standing.candidate, "")
+            if words and standing.watched and standing.state not in _OUT:
+                yield standing, words
 
     # what comes into force
 

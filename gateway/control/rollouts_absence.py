@@ -34,10 +34,9 @@ class Absences:
     def _away(self) -> dict[tuple[str, str], tuple[int, str]]:
         """(rollout, candidate) -> in how many buckets evidence is waited for, and why none comes."""
         found: dict[tuple[str, str], tuple[int, str]] = {}
-        for standing in self._engine.buckets.in_force():
-            if standing.watched and (words := self._engine.absence(standing)):
-                at = (standing.rollout, standing.candidate)
-                found[at] = (found.get(at, (0, ""))[0] + 1, words)
+        for standing, words in self._engine.awaited():
+            at = (standing.rollout, standing.candidate)
+            found[at] = (found.get(at, (0, ""))[0] + 1, words)
         return found
 
 

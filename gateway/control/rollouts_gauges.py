@@ -55,6 +55,7 @@ def _states(engine: Engine) -> Iterable[Family]:
     since: dict[Key, float] = {}
     buckets: dict[Key, float] = {}
     absent: dict[Key, float] = {(plan.name, plan.candidate): 0.0 for plan in engine.buckets.plans.values()}
+    absent.update({(standing.rollout, standing.candidate): 1.0 for standing, _ in engine.awaited()})
     for at, standing in engine.standings.items():
         if engine.buckets.plans.get(at[0]) is None:
             continue
@@ -63,8 +64,6 @@ def _states(engine: Engine) -> Iterable[Family]:
         shares[key] = max(0.0, standing.share_bp / 10_000)
         stages[key] = float(standing.stage)
         since[key] = standing.since_s
-        if standing.watched and engine.absence(standing):
-            absent[standing.rollout, standing.candidate] = 1.0
         buckets[standing.rollout,] = buckets.get((standing.rollout,), 0.0) + 1.0
     for plan in engine.buckets.plans.values():
         buckets.setdefault((plan.name,), 0.0)

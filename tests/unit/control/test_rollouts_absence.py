@@ -49,3 +49,16 @@ def test_who_is_to_serve_nothing_is_not_missed(rig: EngineRig) -> None:
         rig.engine.accept(proposal)
     rig.world.away = AWAY
     assert news(absences, 2 * TELL_AFTER) == []
+
+
+def test_the_endpoints_are_looked_at_once_for_all_buckets(rig: EngineRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollout has up to two thousand of them, and control looks every second."""
+    asked: list[str] = []
+
+    def absence(pool: str) -> str:
+        asked.append(pool)
+        return AWAY
+
+    monkeypatch.setattr(rig.world, "absence", absence)
+    assert len(list(rig.engine.awaited())) == 2
+    assert asked == ["int4"]
