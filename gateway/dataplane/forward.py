@@ -63,6 +63,7 @@ class Forwarder:
         tried = self.trials.take(exchange, pool, now)
         if tried is not None:
             exchange.trial = True
+            exchange.attempts_most += 1
             pool, view = tried, tried.pick(tried.failing(), exchange.conversation, now, self._rand)
         if not exchange.admitted_at:
             exchange.admitted_at = now

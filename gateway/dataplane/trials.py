@@ -2,8 +2,9 @@
 
 Ejection spares clients a pool that fails, and would spare the pool its verdict: without attempts there is no evidence,
 and a candidate that answers nothing would keep its share for as long as nobody asks it. So a request of its own share
-goes to it now and then all the same. Such an attempt counts for the guards as any other; it moves no breaker, and its
-failover is on nobody's account, for without the trial the same pool would have had the request. Called by ``forward``.
+goes to it now and then all the same. Such an attempt counts for the guards as any other; it moves no breaker, is none
+of the request's attempts, and its failover is on nobody's account, for without the trial the same pool would have had
+the request. Called by ``forward``.
 """
 
 from typing import Final

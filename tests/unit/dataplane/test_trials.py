@@ -78,6 +78,28 @@ async def test_a_trial_is_on_nobodys_account(make: Make, first: Upstream, second
     assert view.breaker.failing
 
 
+async def test_a_trial_is_none_of_the_attempts(make: Make, first: Upstream, second: Upstream) -> None:
+    """Its client may be tried for as often as one whose request was not taken for it."""
+    third = await Upstream().start()
+    bf16 = {"endpoints": [first.url, third.url]}
+    plane = await planes(make, first, second, gateway={"attempts": 2, "retry_budget": 1.0}, bf16=bf16)
+    eject(plane)
+
+    def once(_body: bytes, writer: asyncio.StreamWriter) -> None:
+        first.script = third.script = lambda _again, other: other.write(answer(OK))
+        writer.write(answer(b"{}", 500))
+
+    first.script = third.script = once
+    assert await tried(plane, second, 1) == 1
+    outcome = await plane.outcome(2)
+    assert [(one.pool, one.failure) for one in outcome.attempts] == [
+        ("int4", "status_5xx"),
+        ("bf16", "status_5xx"),
+        ("bf16", ""),
+    ]
+    third.server.close()
+
+
 async def test_what_health_checks_withdrew_is_not_tried(make: Make, first: Upstream, second: Upstream) -> None:
     """A drain, or a pool that was never up: no request failed, so there is nothing to prove; one that failed is tried
     whatever its health checks say, but for one that says it is loading."""
