@@ -3,16 +3,20 @@
 Owns the words and which of them a transition calls for. Values in, values out; the service sends them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 import structlog
 
-from gateway.control.rollouts_values import Proposal
+from gateway.control.rollouts_trips import BESIDE
+from gateway.control.rollouts_values import Key, Proposal
 from gateway.control.webhooks import Message
-from gateway.core.rollout import Event, EventKind, Notify, Standing, State
+from gateway.core.rollout import Cause, Event, EventKind, Notice, Notify, Standing, State
 
-_ENDS = {State.ROLLED_BACK: "rollback", State.HOLDING: "hold", State.FROZEN: "incident", State.PAUSED: "hold"}
+# By what people know of a state that ends. The brake is told for all buckets together.
+_TOLD = {State.ROLLED_BACK: Notice.ROLLBACK, State.HOLDING: Notice.HOLD, State.PAUSED: Notice.HOLD}
+_HELD = {Cause.INCIDENT: Notice.INCIDENT, Cause.APPROVAL: Notice.APPROVAL_NEEDED}
+_BRAKE = {"scope": "all rollouts"}
 
 LEFT_TOLD_MOST = 20
 
@@ -57,22 +61,37 @@ def say_left_behind(standings: Iterable[Standing]) -> None:
 def messages_of(proposal: Proposal, before: Standing) -> Iterator[Message]:
     """What ended is told as resolved, then what began."""
     standing, event = proposal.stepped.standing, proposal.event
-    if before.state in _ENDS and standing.state is not before.state:
-        yield _message(_ENDS[before.state], standing, event, resolved=True)
+    known = _known_as(before)
+    if known is not None and (standing.state is not before.state or _known_as(standing) is not known):
+        yield _message(known.value, standing, event, resolved=True)
     for effect in proposal.stepped.effects:
         if isinstance(effect, Notify):
             headroom = str(orjson.loads(proposal.evidence).get("headroom", ""))
             yield _message(effect.notice.value, standing, event, headroom=headroom)
 
 
-def brake_message(done: Sequence[Proposal]) -> Message | None:
-    """Once for all buckets that the brake froze: nobody is helped by fifty pages."""
+def _known_as(standing: Standing) -> Notice | None:
+    """The notice that told people how the bucket stands, for the same one must end it."""
+    if standing.state is State.HOLDING and not standing.reason.startswith(BESIDE):
+        return _HELD.get(standing.cause, Notice.HOLD)
+    return _TOLD.get(standing.state)
+
+
+def brake_message(
+    done: Sequence[Proposal], befores: Mapping[Key, Standing], standings: Iterable[Standing]
+) -> Message | None:
+    """Once for all buckets that the brake froze, and once when the last of ``standings`` is free: nobody is helped by
+    fifty pages."""
     frozen = [proposal for proposal in done if proposal.event.kind is EventKind.BRAKE]
-    if not frozen:
+    if frozen:
+        event = frozen[0].event
+        words = f"The brake is on, {len(frozen)} buckets are frozen: {event.reason}"
+        return Message("incident", event.at_s, words, _BRAKE)
+    freed = [proposal for proposal in done if befores[proposal.key].state is State.FROZEN]
+    if not freed or any(standing.state is State.FROZEN for standing in standings):
         return None
-    event = frozen[0].event
-    words = f"The brake is on, {len(frozen)} buckets are frozen: {event.reason}"
-    return Message("incident", event.at_s, words, {"scope": "all rollouts"})
+    event = freed[-1].event
+    return Message("incident", event.at_s, f"No bucket is frozen any more: {event.reason}", _BRAKE, resolved=True)
 
 
 def _message(notice: str, standing: Standing, event: Event, *, resolved: bool = False, headroom: str = "") -> Message:

@@ -206,7 +206,7 @@ class RolloutService:
                 self._publish_shares(message)
             for proposal in done:
                 self._account(proposal, befores[proposal.key])
-            brake = brake_message(done)
+            brake = brake_message(done, befores, self.engine.buckets.in_force())
             if brake is not None:
                 self.webhooks.tell(brake)
         return done

@@ -18,6 +18,9 @@ Key = tuple[str, str]
 GAINED = 2.0
 """So many times the money that a bucket's meter was given, by one lump at least: its own outcomes speak against it."""
 
+BESIDE = "held beside a slice"
+"""How the reason of such a hold begins."""
+
 
 class Blame(NamedTuple):
     """The trip that decides for a bucket, in words; ``others`` tripped with it."""
@@ -137,7 +140,7 @@ def _hold_beside_slices(
     for blame in slices:
         for at, run in runs.items():
             if run.plan.candidate == blame.key.pool and at not in answers:
-                answers[at] = Event(EventKind.BESIDE, now_s, f"held beside a slice: {blame.words}")
+                answers[at] = Event(EventKind.BESIDE, now_s, f"{BESIDE}: {blame.words}")
 
 
 def _is_slice(key: SeriesKey) -> bool:

@@ -1,6 +1,9 @@
 """Which messages a transition calls for, and their words."""
 
+import pytest
+
 from gateway.control.rollouts_notices import brake_message, messages_of
+from gateway.control.rollouts_trips import BESIDE
 from gateway.control.rollouts_values import Proposal
 from gateway.core.rollout import Event, EventKind, Standing, State, Stepped, begin_standing, step
 from tests.unit.core.rollout.conftest import make_plan
@@ -44,11 +47,40 @@ def test_what_is_over_is_told_as_resolved_under_the_same_labels() -> None:
     assert list(messages_of(proposed(pending, EventKind.BEGIN), pending)) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason", "event"),
+    [
+        (EventKind.INCIDENT, "the baseline is no better", "incident"),
+        (EventKind.BESIDE, f"{BESIDE}: json of another bucket", "hold"),
+        (EventKind.TIMEOUT, "not enough evidence", "hold"),
+        (EventKind.PASS, "seen enough", "approval_needed"),
+    ],
+)
+def test_a_hold_ends_under_the_name_that_told_it(kind: EventKind, reason: str, event: str) -> None:
+    """An alert that nobody ends would fire for a day."""
+    before = begun()
+    plan = make_plan(approvals=1)
+    stepped = step(before, Event(kind, 9.0, reason), plan)
+    (told,) = messages_of(Proposal((before.identity, before.bucket), stepped, Event(kind, 9.0, reason), "{}"), before)
+    held = stepped.standing
+    (over,) = messages_of(proposed(held, EventKind.RESUME), held)
+    assert (told.event, told.resolved) == (event, False)
+    assert (over.event, over.resolved, over.labels) == (event, True, told.labels)
+
+
 def test_the_brake_is_told_once_for_all() -> None:
-    """With the number of buckets."""
-    frozen = [proposed(begun(), EventKind.BRAKE) for _ in range(3)]
-    message = brake_message(frozen)
+    """With the number of buckets, and again when the last of them is free."""
+    before = begun()
+    frozen = [proposed(before, EventKind.BRAKE) for _ in range(3)]
+    message = brake_message(frozen, {frozen[0].key: before}, [])
     assert message is not None
     assert "3 buckets are frozen" in message.summary
-    assert frozen[0].stepped.standing.state is State.FROZEN
-    assert brake_message([proposed(begun(), EventKind.FAIL)]) is None
+    out = frozen[0].stepped.standing
+    assert out.state is State.FROZEN
+    assert brake_message([proposed(before, EventKind.FAIL)], {frozen[0].key: before}, []) is None
+    freed = proposed(out, EventKind.CALM)
+    assert list(messages_of(freed, out)) == []
+    assert brake_message([freed], {freed.key: out}, [freed.stepped.standing, out]) is None
+    over = brake_message([freed], {freed.key: out}, [freed.stepped.standing])
+    assert over is not None
+    assert (over.event, over.resolved, over.labels) == ("incident", True, message.labels)
