@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import orjson
 import structlog
 from aiohttp import web
 
@@ -31,6 +30,7 @@ from gateway.control.reload import Reloader, ReloadReport
 from gateway.control.series import Counter, Family
 from gateway.errors import PolicyError
 from gateway.model.messages import Stats
+from gateway.policy.compile import parse_document
 
 _log = structlog.get_logger("control.admin")
 
@@ -134,18 +134,19 @@ class Admin:
         return web.Response(body=await asyncio.to_thread(render, families), headers=headers)
 
     async def policy(self, request: web.Request) -> web.Response:
-        """The policy in force, as the workers compiled it, and the last reading of the files."""
+        """The policy in force, as the workers compiled it and as a file takes it, and the last reading of the files."""
         current = self._parts.publisher.current
         if current is None:
             return error_answer(503, "no_policy", "no policy has been applied yet")
         report = self._parts.reloader.report
+        written = await asyncio.to_thread(parse_document, current.prepare.document)
         return json_answer(
             {
                 "generation": current.generation,
                 "digest": current.digest,
                 "applied_at": _time(current.at),
                 "reload": _report(report),
-                "document": orjson.loads(current.prepare.document),
+                "document": written.in_words(),
             },
             request,
         )

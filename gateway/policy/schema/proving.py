@@ -3,23 +3,26 @@
 import math
 import re
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
     StrictBool,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
-from gateway.policy.numbers import WrittenFloat, as_written
+from gateway.policy.schema.frequency import Frequency
 from gateway.policy.schema.rules import ApiWord, PrivilegeWord, StructuredWord, ToolUseWord, When
+from gateway.policy.schema.shown import duration_shown
 from gateway.policy.schema.values import (
     Among,
     Count,
@@ -48,26 +51,6 @@ RATES = ("error_rate", "format_error_rate", "tool_failure_rate", "refusal_rate",
 LATENCIES = ("ttft", "tpot", "token_gap", "total")
 PAIRS = ("agreement", "likelihood_gap")
 METRICS = (*RATES, "check", *LATENCIES, *PAIRS)
-_PER = {"day": 365.25, "week": 52.1775, "month": 12.0, "year": 1.0}
-_FREQUENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:per|/)\s*(day|week|month|year)")
-
-
-def _frequency(value: object) -> float:
-    if isinstance(value, str) and (match := _FREQUENCY.fullmatch(value.strip())):
-        number = float(match[1]) * _PER[match[2]]
-    elif isinstance(value, float) and not isinstance(value, WrittenFloat):  # the normal form
-        number = value
-    else:
-        likely = f"did you mean {as_written(value)} per year?" if isinstance(value, int | float) else ""
-        refuse("a frequency such as '1 per year' expected", likely)
-    if not 0 < number <= 100_000:
-        refuse("a frequency above 0 expected", "the engine divides it over all series; 1 per year is the default")
-    return number
-
-
-Frequency = Annotated[
-    float, BeforeValidator(_frequency), WithJsonSchema({"type": ["string", "number"], "description": "1 per year"})
-]
 
 
 class Shadow(Strict):
@@ -215,6 +198,13 @@ class Guard(Strict):
         if value is None:
             return None
         return read_duration(value) if info.data.get("metric") in LATENCIES else read_share(value)
+
+    @model_serializer(mode="wrap")
+    def _limit_shown(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.limit is not None and self.metric in LATENCIES:
+            data["limit"] = duration_shown(self.limit, info)
+        return data
 
     @model_validator(mode="after")
     def _complete(self) -> "Guard":

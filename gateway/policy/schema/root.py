@@ -10,6 +10,7 @@ from gateway.policy.schema.oversight import Evidence, Operator, Records, Webhook
 from gateway.policy.schema.proving import Guards, Rollout, Shadow
 from gateway.policy.schema.rules import Classify, Constraint, Route
 from gateway.policy.schema.serving import Gateway, Model, Pool, Tenant
+from gateway.policy.schema.shown import IN_WORDS
 from gateway.policy.schema.values import Name, ServedName, Strict, refuse
 
 
@@ -44,6 +45,14 @@ class Policy(Strict):
 
     def canonical(self) -> dict[str, Any]:
         """The normal form as plain data: what differs from the defaults, under the keys of the language."""
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"standalone"}) | {
-            "version": 1
-        }
+        return self._dumped(None)
+
+    def in_words(self) -> dict[str, Any]:
+        """The same for people: numbers have the units that a file needs, so that it reads back as this policy."""
+        return self._dumped(IN_WORDS)
+
+    def _dumped(self, context: str | None) -> dict[str, Any]:
+        data = self.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True, exclude={"standalone"}, context=context
+        )
+        return data | {"version": 1}

@@ -1,7 +1,8 @@
 """How people write numbers, durations, shares and names, and the one normal form each of them has.
 
-Every parser accepts its own normal form again, so a dumped policy reads back as itself. Errors say what was expected
-and never repeat a value that could be a secret. Pure; called by pydantic.
+Every parser accepts its own normal form again, so a published policy reads back as itself. In a file a number without
+its unit could mean two things, so what people are shown (``shown``) has units. Errors say what was expected and
+never repeat a value that could be a secret. Pure; called by pydantic.
 """
 
 import re
@@ -16,6 +17,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -26,6 +28,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from rapidfuzz import fuzz, process
 
 from gateway.policy.numbers import WrittenFloat, as_written
+from gateway.policy.schema.shown import duration_shown
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)\s*")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdwy])\s*")
@@ -210,7 +213,10 @@ _SIZE = "bytes: 64k, 32MiB"
 Size = Annotated[int, BeforeValidator(_whole(_BYTES, _SIZE, 1024, "MiB")), _schema(_SIZE, "integer", "string")]
 Rate = Annotated[float, BeforeValidator(_rate), _schema("a rate: 600, 6k, 4e6", "number", "string")]
 Duration = Annotated[
-    float, BeforeValidator(read_duration), _schema("a duration: 500ms, 2s, 5m, 24h, 7d", "number", "string")
+    float,
+    BeforeValidator(read_duration),
+    PlainSerializer(duration_shown),
+    _schema("a duration: 500ms, 2s, 5m, 24h, 7d", "number", "string"),
 ]
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 Share = Annotated[float, BeforeValidator(read_share), _schema("a share: 5% or 0.05", "number", "string")]

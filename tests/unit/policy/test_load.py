@@ -43,6 +43,21 @@ def test_the_document_is_its_own_normal_form(policies: Any) -> None:
     assert compile_table(document, 3, {}, unresolved).digest == policies.load().digest
 
 
+@pytest.mark.parametrize("path", ["routing_policies", "routing_policies/demo-rollout.yaml"])
+def test_what_people_are_shown_reads_back_as_the_same_policy(path: str, tmp_path: Path) -> None:
+    """The admin API's document, kept as a file, is the policy that is in force, with every unit that a file needs."""
+    policy = Policy.model_validate_json(load(path).document)
+    data = policy.in_words()
+    data["pools"]["bf16"]["timeouts"] = {"connect": "250ms", "first_byte_per_1k_tokens": "0.00001s", "total": "100y"}
+    slow = {"metric": "total", "quantile": "99%", "limit": "1h30m", "block": "10s", "deadline": "90s"}
+    data["guards"] |= {"false_rollbacks": {"at_most": "1 per month"}, "slow": slow}
+    data |= {"gateway": {"queue": {"wait": "1m30s"}}, "records": {"retention": "30d"}}
+    policy = Policy.model_validate(data)
+    (tmp_path / "kept.yaml").write_bytes(orjson.dumps(policy.in_words()))
+    kept = load(tmp_path / "kept.yaml").document
+    assert kept == orjson.dumps(policy.canonical(), option=orjson.OPT_SORT_KEYS)
+
+
 def test_findings_come_in_the_order_of_the_files(policies: Any) -> None:
     """The reader walks through the set once."""
     data = policies.data()
