@@ -231,7 +231,8 @@ class Supervisor:
         asked_before = self._stop_signals
         for child in children:
             child.signal(signal.SIGTERM)
-        deadline = time.monotonic() + within_s
+        asked = time.monotonic()
+        deadline = asked + within_s
         while any(child.pid for child in children):
             left_s = deadline - time.monotonic()
             if left_s <= 0.0 or self._stop_signals > max(asked_before, 1):
@@ -241,7 +242,8 @@ class Supervisor:
                 child.reap()
         for child in children:
             if child.pid:
-                _log.error("process_killed", name=child.name, pid=child.pid, after_s=within_s)
+                after_s = round(time.monotonic() - asked, 1)
+                _log.error("process_killed", name=child.name, pid=child.pid, after_s=after_s)
                 child.signal(signal.SIGKILL)
         while any(child.pid for child in children):
             await self._wait(1.0)

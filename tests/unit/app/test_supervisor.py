@@ -192,4 +192,4 @@ def test_a_second_stop_signal_cuts_the_drain_short(start, eventually):
     eventually(lambda: gateway.event("draining"))
     gateway.signal(signal.SIGINT)
     gateway.ends(0)
-    assert gateway.event("process_killed", name="worker-0")
+    assert gateway.event("process_killed", name="worker-0")["after_s"] < 3600.0
