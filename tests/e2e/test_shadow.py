@@ -171,7 +171,8 @@ def lanes(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
             model = f"{kind}-{number}"
             points = [upstream.endpoint() for _ in range(3)]
             models[model] = {"baseline": f"{model}-base", "context_window": 8192}
-            quick = {"timeouts": {"connect": "1s", "first_byte": "5s", "idle": "5s"}}
+            patience = "5m" if kind == "tight" else "5s"
+            quick = {"timeouts": {"connect": "1s", "first_byte": patience, "idle": patience}}
             pools[f"{model}-base"] = pool(model, points[0].url, **quick, upstream_model="up-base")
             pools[f"{model}-spare"] = pool(model, points[1].url, **quick)
             pools[f"{model}-cand"] = pool(

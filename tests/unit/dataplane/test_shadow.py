@@ -27,6 +27,7 @@ from gateway.model.facts import Facts
 from gateway.model.proving import Evidence, Shadow
 from gateway.model.table import Tenant
 from gateway.wire.wheel import Wheel
+from tests.unit.alive import alive
 from tests.unit.core.test_decide import PROFILE, always
 from tests.unit.dataplane.parts import Client, generation_of, pool_of, table_of
 
@@ -335,24 +336,20 @@ def test_a_finished_pair_leaves_no_cycles() -> None:
     gc.collect()
     gc.disable()
     try:
+        before = alive(Exchange, Job)
         rig = Rig()
         exchange = rig.request()
         rig.turn()
-        assert _alive() == 4
+        assert alive(Exchange, Job) == before + 4
         for leg in list(rig.legs):
             rig.end(leg)
         del leg
         rig.end(exchange)
         del exchange
         rig.told()
-        assert _alive() == 0
+        assert alive(Exchange, Job) == before
     finally:
         gc.enable()
-
-
-def _alive() -> int:
-    """Requests, legs and jobs that exist now."""
-    return sum(isinstance(found, Exchange | Job) for found in gc.get_objects())
 
 
 _RESULTS = st.sampled_from([
