@@ -23,7 +23,7 @@ from benchmarks.backend import CHUNK, PLAIN_REPLY, STREAM_HEAD
 from benchmarks.bare_worker import END, BareWorker, request
 from benchmarks.instructions import switch
 
-COLD_BYTES = 8 * 1024 * 1024
+MIB = 1024 * 1024
 EVENTS = 100
 WARM = 100
 STREAMS_LESS = 30
@@ -48,9 +48,9 @@ def one_request(bare: BareWorker, *, stream: bool) -> Callable[[], None]:
     return one
 
 
-def cold(one: Callable[[], None], count: int) -> float:
+def cold(one: Callable[[], None], count: int, sweep_mib: int) -> float:
     """Median microseconds of ``one`` after the caches were filled with something else."""
-    other = bytearray(os.urandom(COLD_BYTES))
+    other = bytearray(os.urandom(sweep_mib * MIB))
     taken = []
     for _ in range(count):
         bytes(other)
@@ -105,7 +105,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> None:
         bare.take(WARM + options.count)
         return
     if options.cold:
-        print(f"{cold(one, options.count):.1f} us a request with cold caches")
+        print(f"{cold(one, options.count, options.sweep_mib):.1f} us a request with cold caches")
         bare.take(options.count)
         return
     count = max(1, options.count // STREAMS_LESS) if options.stream else options.count
@@ -123,6 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--profile", action="store_true", help="and print where the time goes")
     parser.add_argument("--stream", action="store_true", help=f"streams of {EVENTS} events instead of whole answers")
     parser.add_argument("--cold", action="store_true", help="with cold caches")
+    parser.add_argument(
+        "--sweep-mib",
+        type=int,
+        default=8,
+        help="memory read between two cold requests; above the third cache, all is cold",
+    )
     parser.add_argument("--counted", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--count", type=int, default=3000, help="requests of a round, of streams a thirtieth")
