@@ -25,7 +25,7 @@ _log = structlog.get_logger("control.likelihood")
 
 
 class Caution:
-    """Whom not to ask. ``clock`` gives monotonic seconds, ``serves_adapters`` what a runtime says of an endpoint."""
+    """Whom not to ask. ``clock`` gives monotonic seconds, ``serves_adapters`` what the runtimes of a pool say."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.serves_adapters: Callable[[str], bool] = lambda _: False
@@ -44,7 +44,7 @@ class Caution:
         _log.error("likelihood_suspended", pool=pool, why=why, for_s=SUSPENDED_S)
 
     def _has_adapters(self, pool: Pool) -> bool:
-        return bool(pool.adapters) or any(self.serves_adapters(endpoint.name) for endpoint in pool.endpoints)
+        return bool(pool.adapters) or self.serves_adapters(pool.name)
 
 
 def tokens_at_once(scoring: Scoring, request: bytes, legs: Iterable[Leg]) -> int:

@@ -72,9 +72,9 @@ class Probes:
         loads = (view.load for view in self.views() if view.endpoint == endpoint)
         return any(load is not None and (load.waiting or 0) > 0 for load in loads)
 
-    def serves_adapters(self, endpoint: str) -> bool:
-        """Whether an endpoint's runtime lists LoRA adapters."""
-        known = (view.attestation for view in self.views() if view.endpoint == endpoint)
+    def serves_adapters(self, pool: str) -> bool:
+        """Whether the runtime of any endpoint of a pool lists LoRA adapters."""
+        known = (view.attestation for view in self.views() if view.pool == pool)
         return any(attestation is not None and bool(attestation.adapters) for attestation in known)
 
     def message(self) -> Endpoints:

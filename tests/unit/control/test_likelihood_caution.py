@@ -20,7 +20,7 @@ def test_a_pool_with_adapters_is_not_asked_for_a_whole_prompts_scores() -> None:
     assert caution.objection(POOL, Scoring.PROMPT_LOGPROBS) == ""
     assert caution.objection(served, Scoring.PROMPT_LOGPROBS) == "adapters"
     assert caution.objection(served, Scoring.INPUT_TOKEN_LOGPROBS) == ""
-    caution.serves_adapters = lambda endpoint: endpoint == "int4/0"
+    caution.serves_adapters = lambda pool: pool == "int4"
     assert caution.objection(POOL, Scoring.PROMPT_LOGPROBS) == "adapters"
 
 

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from gateway.control import prober as prober_module
+from gateway.control.endpoints import EndpointView
 from gateway.control.probes import Probes, describe
 from gateway.model.enums import EndpointState
 from gateway.runtimes import ADAPTERS
+from gateway.runtimes.adapter import Load
+from gateway.runtimes.attestation import Attestation, ServedModel
 from gateway.simulator.config import Config
 from gateway.simulator.server import Server
 
@@ -148,3 +151,14 @@ def test_names_are_not_checked_where_the_runtime_takes_any(table):
     """llama.cpp answers to every model name, so its list is no contradiction."""
     pool = table({"bf16": 1}).pools["bf16"]
     assert describe(pool, pool.endpoints[0], ADAPTERS["llama.cpp"]).declaration.names == ()
+
+
+def test_what_runtimes_say_of_queues_and_adapters_is_found_by_name(monkeypatch):
+    """What is not known of an endpoint speaks of no queue and of no adapter."""
+    adapted = Attestation("vllm", adapters=(ServedModel("sql", parent="m"),))
+    first = EndpointView("a", "a/0", "http://h:1", "vllm", enforce=True, load=Load(at=0.0, waiting=2))
+    views = [first, msgspec.structs.replace(first, pool="b", endpoint="b/0", load=None, attestation=adapted)]
+    probes = Probes(lambda _: None, FAST, lambda: 0.0, lambda: 0.5)
+    monkeypatch.setattr(probes, "views", lambda: views)
+    assert [probes.has_waiting(endpoint) for endpoint in ("a/0", "b/0", "c/0")] == [True, False, False]
+    assert [probes.serves_adapters(pool) for pool in ("a", "b", "c")] == [False, True, False]
